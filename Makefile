@@ -35,7 +35,7 @@ run: build ## Plan and run the demonstration: a full zone, a spot interruption, 
 	./$(BIN) run examples/demo.yaml --scenario examples/demo-scenario.yaml --time-scale 0.002 --state .tradewind/demo
 
 .PHONY: test
-test: emulators test-go ## Run all tests with the race detector, those on emulators and of the AWS template too
+test: emulators web-tools test-go ## Run all tests with the race detector, those on emulators and of the AWS template too
 	@if command -v node >/dev/null; then $(MAKE) --no-print-directory test-infra; \
 	else echo "skipped the tests of infra/: node is not there"; fi
 
@@ -65,6 +65,18 @@ examples: frameworks build ## Run the examples of applications and frameworks on
 .PHONY: emulators
 emulators: ## Install DynamoDB Local, moto, cfn-lint and checkov under .tools, where Java and Python are
 	@scripts/emulators.sh
+
+.PHONY: web-tools
+web-tools: ## Install axe-core under .tools/web, where npm is: the tests of the dashboard look with it for what keeps people out
+	@scripts/web-tools.sh
+
+.PHONY: images
+images: web-tools ## Write the pictures of docs/dashboard.md anew, of pages in Chromium
+	$(GO) test ./web -run TestEachPageHasAPicture -count 1 -images ../docs/images
+
+.PHONY: lighthouse
+lighthouse: ## Ask Lighthouse what it thinks of each page of the dashboard, in Chromium
+	scripts/lighthouse.sh
 
 .PHONY: kube
 kube: ## Build a Kubernetes control plane into .tools/kube (a quarter of an hour): the tests of pkg/cloud/kubernetes run on it
@@ -138,6 +150,12 @@ rehearse-clouds-chaos: rehearse-clouds-setup ## The same with functions killed a
 rehearse-kube: kube build ## One job on two clusters of Kubernetes: a full one, one that grows, a drain, and a broker that is killed ten times (SEED=1)
 	$(MAKE) agent AGENT_ARCHS=$(shell $(GO) env GOARCH)
 	$(GO) run ./localstack/rehearse-kube -seed $(or $(SEED),1)
+
+.PHONY: kube-real
+kube-real: kube build ## A job on a real kubelet with containerd and runc, where this computer allows it (root); says why it skips elsewhere
+	scripts/kube.sh kubelet bridge host-local loopback
+	$(MAKE) agent AGENT_ARCHS=$(shell $(GO) env GOARCH)
+	$(GO) run ./localstack/kube-real
 
 CLIENTS    := $(TOOLS)/clients
 .PHONY: python

@@ -5,13 +5,15 @@
 # 5 GB of build cache; quick when all is there. Needs Go and nothing else.
 #
 #   scripts/kube.sh            build what is missing
-#   scripts/kube.sh NAME...    build these alone, where they are missing
+#   scripts/kube.sh NAME...    build these alone, where they are missing; there are also kubelet, bridge, host-local
+#                              and loopback, for a real node (make kube-real)
 #   scripts/kube.sh --path     print the folder, whether it is built or not
 set -euo pipefail
 
 KUBERNETES=1.36.3 # k8s.io/kubernetes v1.36.3; what it brings along as k8s.io/* v0.36.3
 ETCD=3.6.8        # go.etcd.io/etcd/server/v3
 KWOK=0.8.0        # sigs.k8s.io/kwok
+CNI=1.9.1         # github.com/containernetworking/plugins
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 TOOLS=${TRADEWIND_TOOLS:-$(dirname "$HERE")/.tools}
 DIR=$TOOLS/kube/v$KUBERNETES
@@ -68,6 +70,14 @@ for program in "${wanted[@]}"; do
   etcd)
     module etcd go.etcd.io/etcd/server/v3 "$ETCD"
     build etcd go.etcd.io/etcd/server/v3 ""
+    ;;
+  bridge | loopback)
+    module plugins github.com/containernetworking/plugins "$CNI"
+    build "$program" "github.com/containernetworking/plugins/plugins/main/$program" ""
+    ;;
+  host-local)
+    module plugins github.com/containernetworking/plugins "$CNI"
+    build "$program" "github.com/containernetworking/plugins/plugins/ipam/$program" ""
     ;;
   kwok)
     module kwok sigs.k8s.io/kwok "$KWOK"

@@ -85,7 +85,7 @@ func open(t *testing.T, w *apitest.World) *browser {
 		t.Skip("neither chromium nor chrome is in PATH: the dashboard is not tested in a browser")
 	}
 	ctx, stop := chromedp.NewContext(parent, chromedp.WithNewBrowserContext())
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 15*time.Minute) // that of a hang, on however busy a machine
 	t.Cleanup(func() { cancel(); stop() })
 	b := &browser{t: t, ctx: ctx, url: w.Server.URL}
 	if err := chromedp.Listen(ctx, b.listen); err != nil {
@@ -192,12 +192,42 @@ func eval[T any](b *browser, expression string) T {
 func (b *browser) until(condition string) *browser {
 	b.t.Helper()
 	wait := fmt.Sprintf(`new Promise((done) => { const look = () => ((() => { try { return %s } catch { return false } })() ? done(true) : setTimeout(look, 20)); look(); })`, condition)
-	ctx, cancel := context.WithTimeout(b.ctx, 20*time.Second)
+	ctx, cancel := context.WithTimeout(b.ctx, 2*time.Minute) // as above
 	defer cancel()
 	if _, err := chromedp.Run(ctx, chromedp.Evaluate[bool](wait, chromedp.EvalAwaitPromise)); err != nil {
 		b.t.Fatalf("waiting for %s: %v\nthe page says: %s", condition, err, eval[string](b, `document.body.innerText.slice(0, 1500)`))
 	}
 	return b
+}
+
+// seen waits for an element that a selector finds, gone for there to be none, and counted for there to be so many.
+func (b *browser) seen(selector string) *browser {
+	b.t.Helper()
+	return b.until(find(selector) + ".length > 0")
+}
+func (b *browser) gone(selector string) *browser { b.t.Helper(); return b.counted(selector, 0) }
+func (b *browser) counted(selector string, n int) *browser {
+	b.t.Helper()
+	return b.until(fmt.Sprintf("%s.length === %d", find(selector), n))
+}
+
+func find(selector string) string { return fmt.Sprintf("document.querySelectorAll(%q)", selector) }
+
+// says waits for the page to say something, toasts for the line that tells how something went.
+func (b *browser) says(text string) *browser {
+	b.t.Helper()
+	return b.until(fmt.Sprintf("document.querySelector('main').innerText.includes(%q)", text))
+}
+
+func (b *browser) toasts(text string) *browser {
+	b.t.Helper()
+	return b.until(fmt.Sprintf("document.querySelector('.toast').innerText.includes(%q)", text))
+}
+
+// anew loads a page from the beginning.
+func (b *browser) anew(hash string) *browser {
+	b.t.Helper()
+	return b.run(chromedp.Navigate(b.url+"/"+hash), chromedp.Reload())
 }
 
 // as shows the page on another screen.

@@ -1,12 +1,15 @@
 // Package web is the dashboard: a page in the binary that shows jobs, draws
-// their DAGs as they run, and says what they cost and why they run where they
-// do.
+// their DAGs and attempts as they run, and says what they cost and why they run
+// where they do; that plans a job before it is submitted; and that shows
+// queues, spot markets and clouds.
 //
-// It is plain ES modules and one style sheet, as they are in static/: there is no
+// It is plain ES modules and style sheets, as they are in static/: there is no
 // build step, nothing is loaded from elsewhere, and the policy it is served with
-// lets nothing else run. It only reads: what it shows comes from the API
-// (pkg/api) by the cookie that signing in sets, and what changes something is the
-// command line's.
+// lets nothing else run. What others made is in static/vendor, with its licence.
+//
+// What it shows comes from the API (pkg/api) by the cookie that signing in sets,
+// which only reads. To change something it asks for the token itself, which the
+// page keeps while it is open.
 package web
 
 import (
@@ -96,6 +99,8 @@ func contentType(name string) string {
 		return "text/javascript; charset=utf-8"
 	case ".svg":
 		return "image/svg+xml"
+	case ".txt":
+		return "text/plain; charset=utf-8"
 	}
 	return mime.TypeByExtension(path.Ext(name))
 }

@@ -23,7 +23,7 @@ import (
 )
 
 // within bounds each half of the run.
-const within = 20 * time.Minute
+const within = 40 * time.Minute
 
 // measure is one run.
 type measure struct {

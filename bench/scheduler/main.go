@@ -31,31 +31,41 @@ func main() {
 	results := flag.String("report", "", "page to write the section of; empty prints it")
 	data := flag.String("data", "../shared/data/cluster-traces/alibaba-gpu-2023", "folder of the recorded cluster")
 	repeats := flag.Int("repeats", 11, "rounds measured of each size")
+	only := flag.String("only", "", "measure this alone, and print it: sessions, replays or fairness")
 	flag.Parse()
-	if err := run(context.Background(), *results, *data, *repeats); err != nil {
+	if err := run(context.Background(), *results, *data, *repeats, *only); err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, results, data string, repeats int) error {
-	body, err := sessions(repeats)
-	if err != nil {
-		return err
+func run(ctx context.Context, results, data string, repeats int, only string) error {
+	body := ""
+	for _, part := range []struct {
+		name    string
+		measure func() (string, error)
+	}{
+		{"sessions", func() (string, error) { return sessions(repeats) }},
+		{"replays", func() (string, error) { return replays(ctx, data) }},
+		{"fairness", func() (string, error) { return fairness(ctx, data) }},
+	} {
+		if only != "" && part.name != only {
+			continue
+		}
+		text, err := part.measure()
+		if errors.Is(err, fs.ErrNotExist) {
+			text, err = "The recorded cluster is not there: what is replayed of it was left out.\n", nil
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", part.name, err)
+		}
+		body += text + "\n"
 	}
-	replayed, err := replays(ctx, data)
-	if errors.Is(err, fs.ErrNotExist) {
-		replayed, err = "The recorded cluster is not there: its replay was left out.\n", nil
-	}
-	if err != nil {
-		return err
-	}
-	body += "\n" + replayed
-	if results == "" {
+	if results == "" || only != "" {
 		_, err := fmt.Println(report.Section("Scheduler", body, time.Now()))
 		return err
 	}
-	return report.Write(results, "Scheduler", body, time.Now())
+	return report.Write(results, "Scheduler", strings.TrimRight(body, "\n")+"\n", time.Now())
 }
 
 // sessions measures on one core. Times are of the processor, so that what else the machine does counts for nothing.
@@ -67,14 +77,24 @@ func sessions(repeats int) (string, error) {
 		"binpack and topology, on one core; 20 weighted queues, 10 users, 32 shapes of requests, gangs of up to 16, " +
 		"shares of GPUs, labels and taints. Milliseconds of processor time, with collecting garbage: median, least " +
 		"and most of " +
-		fmt.Sprint(repeats) + " rounds, each the median of " + fmt.Sprint(perRound) + " sessions.\n\n" +
+		fmt.Sprint(repeats) + " rounds, each the median of " + fmt.Sprint(perRound) + " sessions. With every " +
+		"plugin, usage, nodeorder and tdm " +
+		"are added, and capacity is in the place of proportion: at most twice the time is the target.\n\n" +
 		"| pending tasks | nodes | tasks that fit | target | milliseconds | a task |\n" +
 		"| --: | --: | --: | --- | --: | --: |\n")
+	every, err := scheduler.ReadPolicy("every plugin", []byte(everyPlugin))
+	if err != nil {
+		return "", err
+	}
 	var sizes []*size
 	for _, tasks := range []int{10_000, 20_000, 50_000, 100_000} {
 		for _, full := range []float64{0.8, 2} {
-			sizes = append(sizes, &size{tasks: tasks, full: full})
+			sizes = append(sizes, &size{tasks: tasks, full: full, policy: scheduler.DefaultPolicy()})
 		}
+	}
+	const ofEvery = 2 // the last sizes: all plugins on the smallest
+	for _, full := range []float64{0.8, 2} {
+		sizes = append(sizes, &size{tasks: sizes[0].tasks, full: full, policy: every})
 	}
 	for range repeats { // in turns, so that what disturbs the machine for a while disturbs all sizes
 		for _, z := range sizes {
@@ -83,17 +103,21 @@ func sessions(repeats int) (string, error) {
 			}
 		}
 	}
-	for _, z := range sizes {
+	for i, z := range sizes {
 		target := ""
 		if z.tasks == 10_000 {
 			target = "100 ms"
 		}
 		slices.Sort(z.took)
-		middle := z.took[len(z.took)/2]
-		fmt.Fprintf(&b, "| %d | 1000 | %d | %s | %.1f (%.1f to %.1f) | %.2f µs |\n", z.tasks, z.bound, target,
-			ms(middle), ms(z.took[0]), ms(z.took[len(z.took)-1]), 1000*z.each())
+		plugins := ""
+		if i >= len(sizes)-ofEvery {
+			plugins = ", every plugin"
+			target = fmt.Sprintf("%.1f ms", 2*ms(sizes[i-len(sizes)+ofEvery].middle()))
+		}
+		fmt.Fprintf(&b, "| %d%s | 1000 | %d | %s | %.1f (%.1f to %.1f) | %.2f µs |\n", z.tasks, plugins, z.bound, target,
+			ms(z.middle()), ms(z.took[0]), ms(z.took[len(z.took)-1]), 1000*z.each())
 	}
-	last := len(sizes) - 2
+	last := len(sizes) - 2 - ofEvery
 	fmt.Fprintf(&b, "\nA task of 100,000 costs %.2f times what one of 10,000 does where nearly all fit, and %.2f "+
 		"times where half do: geometric means of %d rounds; at most 1 is linear.\n",
 		sizes[last].each()/sizes[0].each(), sizes[last+1].each()/sizes[1].each(), repeats)
@@ -104,8 +128,29 @@ func sessions(repeats int) (string, error) {
 type size struct {
 	tasks, bound int
 	full         float64
+	policy       *scheduler.Policy
 	took         []time.Duration // medians of rounds
 }
+
+// middle is the median of rounds, which are sorted.
+func (z *size) middle() time.Duration { return z.took[len(z.took)/2] }
+
+// everyPlugin names all there are but proportion, in whose place capacity is.
+const everyPlugin = `
+actions: [enqueue, allocate, preempt, reclaim, backfill, reserve]
+tiers:
+  - [{name: sla, args: {maxWait: 30m}}, priority, gang]
+  - - namespace
+    - usage
+    - drf
+    - capacity
+    - predicates
+    - nodeorder
+    - binpack
+    - name: tdm
+      args: {windows: {night: {from: "22:00", to: "06:00", zone: UTC}}}
+    - topology
+`
 
 // perRound is how many sessions a round measures.
 const perRound = 5
@@ -113,12 +158,11 @@ const perRound = 5
 // measure is a round. Only its own snapshot is in memory: what others hold would put off collecting garbage.
 func (z *size) measure() error {
 	snapshot := schedulertest.New(schedulertest.Options{Nodes: 1000, Tasks: z.tasks, Full: z.full})
-	policy := scheduler.DefaultPolicy()
 	runtime.GC()
 	var took []time.Duration
 	for range perRound {
 		before := processor()
-		s, err := scheduler.Open(snapshot, policy)
+		s, err := scheduler.Open(snapshot, z.policy)
 		if err != nil {
 			return err
 		}

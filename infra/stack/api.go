@@ -15,6 +15,9 @@ import (
 // does, and the function checks it.
 const agentRoute = "/v1/agent/{proxy+}"
 
+// pushRoute is where clouds push notices.
+const pushRoute = "/v1/push/{proxy+}"
+
 // Requests a second that the API lets through: a thousand agents that poll every few seconds, and a burst of their
 // starts.
 const (
@@ -39,6 +42,14 @@ func (d *deployment) httpAPI() {
 	})
 	skip(agents, "CKV_AWS_309",
 		"machines prove themselves with a job-scoped token that expires; the function refuses any other request")
+	if len(d.pushing()) > 0 {
+		pushed := awsapigatewayv2.NewHttpRoute(d.stack, jsii.String("PushRoute"), &awsapigatewayv2.HttpRouteProps{
+			HttpApi: d.api, Integration: integration("Pushes"),
+			RouteKey:   awsapigatewayv2.HttpRouteKey_With(jsii.String(pushRoute), awsapigatewayv2.HttpMethod_POST),
+			Authorizer: awsapigatewayv2.NewHttpNoneAuthorizer(),
+		})
+		skip(pushed, "CKV_AWS_309", "a cloud pushes with a token of its own, which the cloud's function checks")
+	}
 	awsapigatewayv2.NewHttpRoute(d.stack, jsii.String("UserRoute"), &awsapigatewayv2.HttpRouteProps{
 		HttpApi: d.api, Integration: integration("Users"), RouteKey: awsapigatewayv2.HttpRouteKey_DEFAULT(),
 		Authorizer: awsapigatewayv2authorizers.NewHttpIamAuthorizer(),

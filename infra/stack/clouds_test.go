@@ -105,3 +105,28 @@ func TestBadCloudsAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// Who is told where clouds push to lets them in without IAM, and its function alone is asked what a push says.
+func TestACloudPushesWhereItsSettingsSayAs(t *testing.T) {
+	d := synthesise(t, clouds(t, map[string]string{
+		"gcp":    "project=acme,regions=us-central1,serviceAccount=m@acme,pushAccount=push@acme.iam.gserviceaccount.com",
+		"lambda": "regions=us-east-1",
+	}))["tradewind"]
+	routes := map[string]string{}
+	for _, r := range d.of("AWS::ApiGatewayV2::Route") {
+		routes[fmt.Sprint(r.at("RouteKey"))] = fmt.Sprint(r.at("AuthorizationType"))
+	}
+	if routes["POST /v1/push/{proxy+}"] != "NONE" || routes["$default"] != "AWS_IAM" || len(routes) != 3 {
+		t.Errorf("routes %v", routes)
+	}
+	_, api := d.named(t, "AWS::Lambda::Function", "FunctionName", "tradewind-api")
+	if got := api.at("Environment", "Variables", "TRADEWIND_PUSH_CLOUDS"); got != "gcp" {
+		t.Errorf("api is told %v", got)
+	}
+	for _, s := range d.statements() {
+		if s.role == "tradewind-api" && slices.Contains(s.actions, "lambda:InvokeFunction") && strings.Contains(fmt.Sprint(s.resources), "Cloud") &&
+			(len(s.resources) != 1 || !strings.Contains(fmt.Sprint(s.resources), "Gcp") && !strings.Contains(fmt.Sprint(s.resources), "gcp")) {
+			t.Errorf("api calls %v", s.resources)
+		}
+	}
+}

@@ -187,6 +187,9 @@ func (d *deployment) environment() {
 		if len(read) > 0 {
 			env["TRADEWIND_SECRET_CLOUDS"] = jsii.String(strings.Join(read, ","))
 		}
+		if pushing := d.pushing(); len(pushing) > 0 {
+			env["TRADEWIND_PUSH_CLOUDS"] = jsii.String(strings.Join(pushing, ","))
+		}
 		env["TRADEWIND_CLOUD_REGIONS"] = jsii.String(strings.Join(d.cloudRegions(), ","))
 		if settings, bought := d.Clouds["gcp"]; bought {
 			if s, _ := driver.ParseSettings(settings); s["tpus"] != "true" {
@@ -235,6 +238,17 @@ func (d *deployment) stores() *string {
 func hasSecrets(text string) bool {
 	settings, _ := driver.ParseSettings(text) // Validate has read them
 	return settings["secrets"] != ""
+}
+
+// pushes says whether a cloud is to push notices.
+func pushes(text string) bool {
+	settings, _ := driver.ParseSettings(text) // Validate has read them
+	return settings["pushAccount"] != ""
+}
+
+// pushing are the clouds that push notices.
+func (d *deployment) pushing() []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(d.Clouds)), func(c string) bool { return !pushes(d.Clouds[c]) })
 }
 
 // storesOf are the URLs of a cloud's stores, by place. Validate has read them.

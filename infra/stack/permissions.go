@@ -223,7 +223,7 @@ func (d *deployment) launch(fn string) {
 		d.anyRegion("ec2", mine, "spot-instances-request/*")))
 	role.AddToPolicy(allow("LaunchWith", []string{"ec2:RunInstances"},
 		d.anyRegion("ec2", mine, "subnet/*"), d.anyRegion("ec2", mine, "security-group/*"),
-		d.anyRegion("ec2", mine, "network-interface/*"),
+		d.anyRegion("ec2", mine, "network-interface/*"), d.anyRegion("ec2", "", "capacity-reservation/*"),
 		d.anyRegion("ec2", "", "image/*"), d.anyRegion("ec2", "", "snapshot/*")))
 	role.AddToPolicy(allowIf("TagLaunched", []string{"ec2:CreateTags"},
 		map[string]interface{}{"StringEquals": map[string]interface{}{
@@ -264,6 +264,9 @@ func (d *deployment) far() {
 			d.roles[fn].AddToPolicy(allowIf("SayWho", []string{"sts:GetWebIdentityToken"},
 				map[string]interface{}{"ForAllValues:StringEquals": map[string]interface{}{
 					"sts:IdentityTokenAudience": []string{"api://AzureADTokenExchange"}}}, "*"))
+		}
+		if pushes(d.Clouds[name]) { // its function reads what is pushed to the API
+			d.grant(fnAPI, "Pushed", []string{"lambda:InvokeFunction"}, *d.functions[fn].FunctionArn())
 		}
 		if name == "lambda" {
 			d.grant(fn, "Key", []string{"ssm:GetParameter"}, d.arn("ssm", "parameter"+d.lambdaKey()))
@@ -307,7 +310,7 @@ func (d *deployment) prices() {
 	d.grant(events.FnRefresh, "Check", []string{"ec2:DescribeVpcs", "ec2:DescribeInstances"}, "*")
 	d.grant(events.FnRefresh, "Catalogue", []string{
 		"ec2:DescribeRegions", "ec2:DescribeAvailabilityZones", "ec2:DescribeInstanceTypes",
-		"ec2:DescribeInstanceTypeOfferings",
+		"ec2:DescribeInstanceTypeOfferings", "ec2:DescribeCapacityReservations", "ec2:DescribeReservedInstances",
 		"ec2:DescribeSpotPriceHistory", "pricing:GetProducts", "servicequotas:ListServiceQuotas",
 	}, "*")
 	catalog := *d.work.BucketArn() + "/" + prefixCatalog + "*"

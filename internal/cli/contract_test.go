@@ -53,10 +53,10 @@ tradewind run: cloud objective deadline budget queue env env-file policy scenari
 tradewind up: dags addr policy scenario seed state catalog max-machines time-scale clouds public-url deployment agents kubernetes-jobs output
 tradewind cloud list: state output
 tradewind cloud check: endpoint public-url state output
-tradewind cloud add aws: proxy no-public-address tag image instance-profile profile certificates regions print state output
-tradewind cloud add azure: proxy no-public-address tag image subscription resource-group principal aws-account aws-deployment aws-issuer stores storage-account tenant client regions print state output
-tradewind cloud add gcp: push-account proxy no-public-address tag image tpus project service-account member aws-account aws-deployment network stores impersonate subnetwork regions print state output
-tradewind cloud add kubernetes: agent-image context gang image-pull-secret kubeconfig namespace pool price root regions print state output
+tradewind cloud add aws: reserved proxy no-public-address tag image instance-profile profile certificates regions print state output
+tradewind cloud add azure: reserved proxy no-public-address tag image subscription resource-group principal aws-account aws-deployment aws-issuer stores storage-account tenant client regions print state output
+tradewind cloud add gcp: reserved push-account proxy no-public-address tag image tpus project service-account member aws-account aws-deployment network stores impersonate subnetwork regions print state output
+tradewind cloud add kubernetes: agent-image context gang image-pull-secret kubeconfig namespace pool price root unproven-pods regions print state output
 tradewind cloud add lambda: proxy key-file ssh-key regions print state output
 tradewind cloud remove: aws-account aws-deployment forget state
 tradewind plan: state objective deadline budget output model-out cloud catalog explain frontier points time-limit least-carbon carbon-cap pack-size pack-files env env-file
@@ -93,7 +93,7 @@ tradewind pool remove: endpoint state output
 tradewind dlq list: queue limit endpoint state output
 tradewind dlq show: queue endpoint state output
 tradewind dlq redrive: queue all endpoint state output
-tradewind catalog search: gpu cpus memory cloud region zone instance-type arch spot market service max-interruption max-carbon limit cheapest-per catalog output
+tradewind catalog search: state gpu cpus memory cloud region zone instance-type arch spot market service max-interruption max-carbon limit cheapest-per catalog output
 tradewind catalog accelerators: catalog output
 tradewind catalog refresh: cloud state output
 tradewind cost: catalog output
@@ -178,7 +178,7 @@ func TestTheFieldsOfJSONAreDocumented(t *testing.T) {
 		api.JobList{}, view.Story{}, view.Entry{}, view.TaskWhy{}, api.QueueList{}, record.Queue{}, api.DeadLetterList{}, api.DeadLetter{}, api.Redriven{}, planning.SearchResult{}, planning.FoundOffer{}, DoctorResult{}, Check{},
 		catalog.Match{}, catalog.Offer{}, catalog.AcceleratorInfo{}, initial.Result{}, about.Result{}, UpResult{}, deployment.KubernetesDeployment{}, lab.ChaosResult{}, sim.Failure{},
 		lab.PlaceResult{}, lab.GeneratedResult{}, clouds.CloudList{}, clouds.CloudEntry{}, clouds.CloudForFunctions{}, clouds.CloudCheck{}, clouds.CheckedCloud{}, clouds.PublicCheck{}, driver.Report{}, clouds.CatalogRefresh{}, clouds.RenewedCloud{}, renew.Report{}, renew.Diff{}, renew.Change{},
-		driver.Quota{}, driver.Lack{},
+		driver.Quota{}, driver.Lack{}, driver.Reserved{},
 	} {
 		for _, field := range jsonFields(reflect.TypeOf(v)) {
 			if !strings.Contains(string(body), "`"+field+"`") {

@@ -33,7 +33,7 @@ func (a *app) queuePolicyCommand() *cobra.Command {
 func (a *app) queuePolicyCheckCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "check FILE", Short: "Check the policy in a file",
-		Long: "Reads a policy as the broker would, and tells what of it does nothing in a broker. Exits with 2, and " +
+		Long: "Reads a policy as the broker would, and tells what of it does nothing, and where. Exits with 2, and " +
 			"says in which line\n" +
 			"and field, where it can not be followed. - is standard input.",
 		Example: "  tradewind queue policy check policy.yaml\n" +
@@ -50,7 +50,7 @@ type PolicyResult struct {
 	File    string               `json:"file"`
 	Actions []string             `json:"actions"`
 	Tiers   [][]string           `json:"tiers"` // names of plugins
-	Idle    []session.PolicyNote `json:"idle"`  // what of it does nothing in a broker
+	Idle    []session.PolicyNote `json:"idle"`  // what of it does nothing, and where
 }
 
 func (a *app) checkPolicy(path string, output *command.Choice) error {
@@ -80,9 +80,9 @@ func (a *app) checkPolicy(path string, output *command.Choice) error {
 		text.Count(len(r.Tiers), "tier")); err != nil || len(r.Idle) == 0 {
 		return err
 	}
-	t := &text.Table{Columns: []text.Column{{Name: "DOES NOTHING"}, {Name: "BECAUSE", Flexible: true}}}
+	t := &text.Table{Columns: []text.Column{{Name: "DOES NOTHING"}, {Name: "FOR"}, {Name: "BECAUSE", Flexible: true}}}
 	for _, n := range r.Idle {
-		t.Row(n.Name, n.Reason)
+		t.Row(n.Name, n.Where, n.Reason)
 	}
 	return a.PrintTable(t)
 }

@@ -5,7 +5,6 @@ package cloudkit
 
 import (
 	"context"
-	"errors"
 	"io"
 	"log/slog"
 	"time"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/push"
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 	"github.com/tradewind-broker/tradewind/pkg/identity"
 	"github.com/tradewind-broker/tradewind/pkg/secret"
@@ -56,12 +56,6 @@ type Setup interface {
 	Remove(ctx context.Context, tell func(step string)) error
 }
 
-// ErrPush says that what a cloud has pushed is no notice.
-var ErrPush = errors.New("what was pushed is no notice")
-
-// PushPath is where a cloud pushes to: below it is the cloud's name.
-const PushPath = "/v1/push/"
-
 // Lookup returns the value of an environment variable, empty where it is not set.
 type Lookup func(name string) string
 
@@ -92,11 +86,8 @@ type Opened struct {
 	Data grant.Store
 	// Secrets fetch the cloud's secrets that the settings name, by their schemes; nil where they name none.
 	Secrets map[string]secret.Source
-	// Pushed reads what the cloud has pushed of a machine that it takes, with the bearer token that came with it;
-	// ours is false for what concerns nobody here. Nil where the cloud pushes nothing. It fails with
-	// identity.ErrInvalid for a token that is not the cloud's, with identity.ErrUnavailable where that cannot be told,
-	// and with ErrPush for what is no notice, and would be none the next time.
-	Pushed func(ctx context.Context, bearer string, body []byte) (n cloud.Notice, ours bool, err error)
+	// Pushed reads what the cloud has pushed of a machine that it takes; nil where the cloud pushes nothing.
+	Pushed push.Read
 	// FreshFor is how long what Refresh has read is good for; a day when 0.
 	FreshFor time.Duration
 	// Watch tells of machines that are about to be taken until ctx ends; nil where the agents alone hear of it.

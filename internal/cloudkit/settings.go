@@ -68,6 +68,9 @@ type Settings struct {
 	Tags map[string]string `json:"tags,omitempty"`
 	// Images are used instead of the cloud's own where a task names none, by class of machine: amd64, arm64, amd64-gpu.
 	Images map[string]string `json:"images,omitempty"`
+	// Reserved is capacity that the account has already and that the cloud is not asked about, TYPE@REGION:COUNT or
+	// TYPE@REGION/ZONE:COUNT, with :USD after it where an hour costs something on the margin.
+	Reserved []string `json:"reserved,omitempty"`
 	// InstanceProfile of AWS, a name or an ARN, is given to machines for their tasks' own use.
 	InstanceProfile string `json:"instanceProfile,omitempty"`
 	// Endpoint is where the cloud's API is, and Proofs where the keys are by which its machines are proved: an
@@ -89,6 +92,8 @@ type Settings struct {
 	Gangs       []string `json:"gangs,omitempty"`
 	PullSecrets []string `json:"pullSecrets,omitempty"`
 	Root        bool     `json:"root,omitempty"`
+	// Unproven lets pods speak for a task that do not prove which one they are.
+	Unproven bool `json:"unproven,omitempty"`
 	// KeyFile is a file of mode 0600 with Lambda's API key, SSHKey an SSH key of its account.
 	KeyFile string `json:"keyFile,omitempty"`
 	SSHKey  string `json:"sshKey,omitempty"`
@@ -197,7 +202,7 @@ func FromPairs(pairs map[string]string) (s Settings, err error) {
 	in := map[string]any{}
 	for name, value := range pairs {
 		switch name {
-		case "regions", "contexts", "pools", "secrets":
+		case "regions", "contexts", "pools", "secrets", "reserved":
 			in[name] = strings.Split(value, "+")
 		case "stores":
 			stores := map[string]string{}
@@ -249,6 +254,9 @@ func (s Settings) Environment() map[string]string {
 // Check says what is wrong with settings whatever the cloud.
 func (s Settings) Check() error {
 	if err := s.Functions.Check(); err != nil {
+		return err
+	}
+	if _, err := s.ReservedOf("aws"); err != nil { // whichever cloud it is
 		return err
 	}
 	if s.Proxy == "" {

@@ -68,6 +68,21 @@ func TestADeploymentOnARealAPIServer(t *testing.T) {
 
 // mayDoLittle asks the API server, as `kubectl auth can-i` does.
 func mayDoLittle(t *testing.T, api *kubeapi.API) {
+	// The keys by which its pods prove which they are it may read as any service account may.
+	answer, err := api.Create(t.Context(), "/apis/authorization.k8s.io/v1/subjectaccessreviews", kubeapi.Object{
+		"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
+		"spec": map[string]any{
+			"user":                  "system:serviceaccount:brokers:tradewind",
+			"groups":                []string{"system:authenticated", "system:serviceaccounts"},
+			"nonResourceAttributes": map[string]any{"verb": "get", "path": "/openid/v1/jwks"},
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if may, _ := answer.At("status", "allowed").(bool); !may {
+		t.Error("it may not read the cluster's keys")
+	}
 	for question, want := range map[string]bool{
 		"create pods brokers": true, "delete pods batch": true, "get secrets brokers": true, "create events brokers": true,
 		"list tradewind.dev/tradewindjobs brokers": true, "patch tradewind.dev/tradewindjobs/status brokers": true,

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/retry"
@@ -170,6 +171,11 @@ func (r *running) volumes(ctx context.Context) error {
 			return err
 		}
 		folders[v.Name] = dir
+		if v.Projected != nil {
+			if err := r.tokens(ctx, dir, v.Projected.Sources); err != nil {
+				return err
+			}
+		}
 		if v.Secret == nil {
 			continue
 		}
@@ -186,6 +192,32 @@ func (r *running) volumes(ctx context.Context) error {
 	for _, m := range r.pod.Spec.Containers[0].VolumeMounts {
 		if dir, ok := folders[m.Name]; ok {
 			r.place[m.MountPath] = dir
+		}
+	}
+	return nil
+}
+
+// tokens has the API server make those of the pod's service account that a volume wants.
+func (r *running) tokens(ctx context.Context, dir string, sources []corev1.VolumeProjection) error {
+	for _, s := range sources {
+		t := s.ServiceAccountToken
+		if t == nil {
+			continue
+		}
+		made, err := r.k.c.Client.CoreV1().ServiceAccounts(r.pod.Namespace).CreateToken(ctx,
+			cmp.Or(r.pod.Spec.ServiceAccountName, "default"), &authenticationv1.TokenRequest{
+				Spec: authenticationv1.TokenRequestSpec{
+					Audiences: []string{t.Audience}, ExpirationSeconds: t.ExpirationSeconds,
+					BoundObjectRef: &authenticationv1.BoundObjectReference{
+						APIVersion: "v1", Kind: "Pod", Name: r.pod.Name, UID: r.pod.UID,
+					},
+				},
+			}, metav1.CreateOptions{})
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(dir, t.Path), []byte(made.Status.Token), 0o600); err != nil {
+			return err
 		}
 	}
 	return nil

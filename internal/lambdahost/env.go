@@ -34,6 +34,8 @@ const (
 	EnvSecrets = "TRADEWIND_SECRETS" // paths below which jobs may refer to secrets, by comma; optional, none
 	// clouds whose functions fetch secrets for jobs, by comma; optional, none
 	EnvSecretClouds = "TRADEWIND_SECRET_CLOUDS"
+	// clouds that push notices to the API, which their functions read, by comma; optional, none
+	EnvPushClouds = "TRADEWIND_PUSH_CLOUDS"
 	// buckets for what tasks leave: REGION=BUCKET of other regions, CLOUD:REGION=URL of other clouds; optional
 	EnvStores   = "TRADEWIND_STORES"
 	EnvTopic    = "TRADEWIND_TOPIC"    // SNS topic for news; optional
@@ -78,11 +80,13 @@ type Env struct {
 	Secrets []string
 	// SecretClouds are those whose functions fetch secrets.
 	SecretClouds []string
-	Stores       map[string]string // bucket by region, URL by CLOUD:REGION
-	Topic        string
-	Webhook      string
-	Announce     []string
-	Policy       string
+	// PushClouds are those that push notices.
+	PushClouds []string
+	Stores     map[string]string // bucket by region, URL by CLOUD:REGION
+	Topic      string
+	Webhook    string
+	Announce   []string
+	Policy     string
 	// AgentsCall is how often agents that work call.
 	AgentsCall time.Duration
 	// Unproven lets machines say hello that do not prove which one they are.
@@ -108,6 +112,7 @@ func LoadEnv(getenv func(string) string) (Env, error) {
 		Clouds: base.List(getenv(EnvClouds)), Regions: base.List(getenv(EnvRegions)),
 		CloudRegions: base.List(getenv(EnvCloudRegions)), Without: base.List(getenv(EnvWithout)),
 		Proofs: r.Pairs(EnvProofs), Topic: getenv(EnvTopic),
+		PushClouds:   base.List(getenv(EnvPushClouds)),
 		SecretClouds: base.List(getenv(EnvSecretClouds)), Secrets: base.List(getenv(EnvSecrets)),
 		Stores:     r.Pairs(EnvStores),
 		AgentsCall: r.Span(EnvAgentsCall, agentsCall),

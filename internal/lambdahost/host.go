@@ -2,6 +2,7 @@ package lambdahost
 
 import (
 	"context"
+	"crypto/rand"
 	"io"
 	"log/slog"
 	"os"
@@ -114,6 +115,7 @@ const (
 func brokerConfig(env Env) record.Config {
 	cfg := record.DefaultConfig()
 	cfg.Endpoint = env.API
+	cfg.Process = rand.Text() // instances come and go
 	cfg.Pace = wire.Pace{Alive: env.AgentsCall, Log: logEvery, Polls: true, Tail: wire.MaxReportLog}
 	cfg.SilentFor = 3*env.AgentsCall + silentFor
 	if !env.Unproven {

@@ -80,8 +80,16 @@ const (
 	Unmeasured Break = "unmeasured"
 	// Fleeting: nobody remembers that machines are kept when their task fails.
 	Fleeting Break = "fleeting"
+	// Crowding: nobody remembers who runs on what an account has reserved.
+	Crowding Break = "crowding"
+	// Impatient: nobody remembers that a job waits for blocks to end.
+	Impatient Break = "impatient"
 	// Restless: nobody remembers that a job is suspended.
 	Restless Break = "restless"
+	// Nameless: nobody remembers what namespaces hold of queues.
+	Nameless Break = "nameless"
+	// Nightless: nobody hears at which hours machines are to be had.
+	Nightless Break = "nightless"
 )
 
 // Breaks returns all of them.
@@ -89,15 +97,16 @@ func Breaks() []Break {
 	return []Break{NoOutbox, NoSeen, NoConditions, NoToken, NoBlock, NoTerminate, LossyBus, NoReconcile, NoBudget,
 		Forgetful, Overtaking, NoPartitions, NoGang, Loners, Herd, Headless, NoHold, OldPrice, Swinging, Asleep,
 		Stuck, NoUploads, Generous, Lasting, Hasty, Homesick, Careless, Stale, Deaf, Restless, Unmeasured,
-		Fleeting}
+		Fleeting, Crowding, Impatient, Nameless, Nightless}
 }
 
 // forgotten are fields that a broken store loses: of which records, from where to where.
 var forgotten = map[Break]struct{ of, from, to string }{
-	NoBudget: {"job", `"budgetUSD":`, ","},
-	NoGang:   {"task#", `,"gang":"`, `"`},
-	Loners:   {"task#", `,"joins":"`, `"`},
-	Fleeting: {"cluster#", `,"keptUntil":"`, `"`},
+	NoBudget:  {"job", `"budgetUSD":`, ","},
+	NoGang:    {"task#", `,"gang":"`, `"`},
+	Loners:    {"task#", `,"joins":"`, `"`},
+	Impatient: {"job", `,"infeasible":"retr`, `"`},
+	Fleeting:  {"cluster#", `,"keptUntil":"`, `"`},
 }
 
 // tx is what a broken store makes of a transaction.
@@ -110,6 +119,8 @@ func (b Break) tx(tx store.Tx) store.Tx {
 		return store.Tx{Writes: tx.Writes}
 	case NoSeen:
 		return mangle.Without(tx, "seen#")
+	case Crowding:
+		return mangle.Without(tx, record.PartHeld)
 	case NoBlock:
 		return mangle.Without(tx, "blocks")
 	case Swinging:
@@ -146,6 +157,10 @@ func (b Break) said(tx store.Tx) store.Tx {
 		return mangle.WithoutField(tx, "task#", `,"alone":tru`, "e")
 	case Unmeasured:
 		return mangle.WithoutField(tx, "", `,"use":{`, "}")
+	case Nameless:
+		return mangle.WithoutField(tx, "", `,"spaces":[`, "]")
+	case Nightless:
+		return mangle.WithoutField(tx, "", `,"window":"`, `"`)
 	case Restless:
 		return mangle.WithoutField(tx, "job", `,"suspensions":[`, "]")
 	case Headless:

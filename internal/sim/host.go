@@ -12,7 +12,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/grant"
+	"github.com/tradewind-broker/tradewind/pkg/scheduler"
 )
 
 // hostCount is how many hosts share the store and the queues.
@@ -52,6 +54,7 @@ func (h *host) fresh() {
 		Data:  data,
 		Store: w.store, Bus: w.bus, Clouds: w.cloudPorts(), Planner: w.planner, Moves: moves(), Tokens: seal,
 		Now:     func() time.Time { return w.Now },
+		Policy:  func(context.Context) *scheduler.Policy { return w.rules.policy },
 		Objects: w.users, Prices: priceSource{w},
 		Changed:   w.network.changed,
 		Committed: func() { w.engine.relayWithin(w.rand.engine.Between(0, 50*time.Millisecond)) },
@@ -122,10 +125,32 @@ func (p *notedPlanner) Plan(ctx context.Context, in record.PlanInput) (*record.P
 	p.w.before("plan")
 	plan, err := p.inner.Plan(ctx, in)
 	if err == nil && plan.Status == record.PlanInfeasible {
-		p.w.check.Infeasible(in.Spec.Name)
+		p.w.check.Infeasible(in.Spec.Name, p.opens(ctx, in))
 	}
 	return plan, err
 }
+
+// opens says whether there will be a plan when all blocks have ended that pass by themselves.
+func (p *notedPlanner) opens(ctx context.Context, in record.PlanInput) bool {
+	last, all := in.Now, in.Blocks
+	in.Blocks = nil
+	for _, k := range all {
+		if k.Kind == cloud.Auth {
+			in.Blocks = append(in.Blocks, k)
+		} else if k.Until.After(last) {
+			last = k.Until
+		}
+	}
+	if in.DeadlineHours != nil {
+		left := max(*in.DeadlineHours-last.Sub(in.Now).Hours(), 0)
+		in.DeadlineHours = &left
+	}
+	plan, err := p.inner.Plan(ctx, in)
+	return err == nil && plan.Status != record.PlanInfeasible
+}
+
+// Reserves implements broker.Planner.
+func (p *notedPlanner) Reserves(ctx context.Context) bool { return p.inner.Reserves(ctx) }
 
 // engine delivers messages to handlers, empties the outbox and keeps the schedules.
 type engine struct {

@@ -52,7 +52,7 @@ type poolMachine struct {
 func (y *yard) populate() {
 	r := y.w.rand.pool
 	// that one can be seen only where there are some
-	if has := r.Chance(0.35); y.w.opt.steady || !has && y.w.opt.Break != NoPartitions {
+	if has := r.Chance(0.35); y.w.opt.steady || !has && y.w.opt.Break != NoPartitions && y.w.opt.Break != Nightless {
 		return
 	}
 	for i := range 1 + r.IntN(2) {
@@ -70,6 +70,8 @@ func (y *yard) populate() {
 			m.report.Capacity = wire.PoolCapacity{CPUs: float64(4 * (1 + r.IntN(4))),
 				MemoryGiB: float64(16 * (1 + r.IntN(3)))}
 			m.report.Type = timeline.Pick(r, []string{"", "", "c5.4xlarge"})
+			y.w.rules.machine(m)
+			y.w.check.Labelled(name, m.id, m.report.Labels)
 			y.machines = append(y.machines, m)
 			y.w.After(r.Between(0, time.Hour), m.join)
 			m.foresee()

@@ -33,11 +33,32 @@ type Options struct {
 	steady bool // for stories
 }
 
-func (o Options) planner() broker.Planner {
+func (o Options) planner(seed uint64) broker.Planner {
 	if o.Planner != nil {
 		return o.Planner
 	}
-	return planner.New()
+	return planner.Having(o.reserved(seed))
+}
+
+// The share of worlds whose accounts have some machines already, and the share of what is sold that they have.
+const (
+	shareReserved = 0.3
+	reservedKinds = 0.4
+)
+
+// reserved are those, by the ID of their listing.
+func (o Options) reserved(seed uint64) map[string]int {
+	r := timeline.NewRandom(seed, "reserved")
+	if o.steady || !r.Chance(shareReserved) && o.Break != Crowding {
+		return nil
+	}
+	all := map[string]int{}
+	for _, l := range weather.Catalogue() {
+		if r.Chance(reservedKinds) {
+			all[l.ID()] = 1 + r.IntN(3)
+		}
+	}
+	return all
 }
 
 // Result is one history.

@@ -121,11 +121,16 @@ func (u *users) drawBounds(s *record.QueueSettings) {
 func (u *users) drawJob(n int) *dag.Job {
 	r := u.w.rand.user
 	j := &dag.Job{Name: fmt.Sprintf("job%d", n), Objective: dag.MinimizeCost, Infeasible: dag.Fail, Format: dag.Native}
+	if n%2 == 0 || u.w.opt.Break == Impatient {
+		j.Infeasible = dag.Retry
+	}
 	if r.Chance(0.2) {
 		j.Objective = dag.MinimizeMakespan
 	}
 	if r.Chance(0.6) {
 		j.Infeasible = dag.Wait
+	} else if n%4 == 0 {
+		j.Patience = 3 * time.Hour
 	}
 	if !u.w.onTime || r.Chance(0.2) { // else its deadline may be one that has to be kept
 		j.Queue = timeline.Pick(r, []string{"", "", "small", "cpus"})
@@ -137,6 +142,7 @@ func (u *users) drawJob(n int) *dag.Job {
 	for i := range j.Tasks {
 		drawn.Task(r, &j.Tasks[i])
 	}
+	u.w.rules.job(j)
 	drawGang(u.w.rand.gang, j, u.w.opt.Break)
 	drawJoining(u.w.rand.join, j, u.w.opt.Break)
 	drawRoles(u.w.rand.role, j)

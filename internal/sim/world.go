@@ -38,6 +38,7 @@ type world struct {
 	moves   bool // data goes to the store by grants, and comes from there
 	planner *notedPlanner
 	users   *users
+	rules   ruled // how sessions decide
 	yard    *yard
 	check   *check.Checker
 }
@@ -75,13 +76,15 @@ func newWorld(seed uint64, opt Options, f weather.Faults) *world {
 	for _, name := range weather.CloudNames() {
 		w.clouds = append(w.clouds, newProvider(w, name))
 	}
+	w.rules = drawRules(seed, opt)
+	w.check.Follow(w.rules.policy)
 	w.yard = newYard(w)
 	w.clouds = append(w.clouds, w.yard.provider)
 	w.network = &network{w: w}
 	w.bucket, w.objects = newBucket(), newObjectStore(w)
 	w.moves = !opt.steady && timeline.NewRandom(seed, "moves").Chance(shareMoves) || opt.Break.moves()
 	w.check.Data = w.objects
-	w.planner = &notedPlanner{w: w, inner: opt.planner()}
+	w.planner = &notedPlanner{w: w, inner: opt.planner(seed)}
 	w.users = newUsers(w)
 	w.engine = newEngine(w)
 	for i := range hostCount {

@@ -40,8 +40,8 @@ func failover(ctx context.Context, o account.Options, n int, page string, out io
 	body := fmt.Sprintf("A job a refusal, %d of them, one after the other, by the Lambda functions on the emulated "+
 		"AWS: Azure has no capacity of the type that the plan chose, what was begun of the machine is removed, the "+
 		"broker plans anew and asks Google for one. From the refusal's answer to the next call for a machine; the "+
-		"functions are cold or warm as they come. What the emulator's own answers took is measured apart: AWS answers "+
-		"such calls in milliseconds, moto copies the table for each transaction.\n\n", n) + report.Table([]report.Row{
+		"functions are cold or warm as they come. What the emulators' own answers took is measured apart: AWS answers "+
+		"such calls in milliseconds.\n\n", n) + report.Table([]report.Row{
 		{What: "refusal to the next launch elsewhere, on AWS, 50th percentile", Got: at(took, 0.5), Command: command},
 		{What: "the same, 99th percentile", Target: "5 s", Got: at(took, 0.99), Command: command},
 		{What: "the same, the longest", Got: at(took, 1), Command: command},

@@ -104,7 +104,8 @@ func prover(environ []string, endpoint string) (prove.Func, error) {
 	if cloud == "" {
 		return nil, nil
 	}
-	f, err := prove.New(prove.Config{Cloud: cloud, URL: notices.MetadataURL(cloud, get), Audience: endpoint})
+	f, err := prove.New(prove.Config{Cloud: cloud, URL: notices.MetadataURL(cloud, get), File: get(prove.EnvFile),
+		Audience: endpoint})
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrConfig, prove.EnvCloud, err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/api/internal/follow"
 	"github.com/tradewind-broker/tradewind/pkg/identity"
 )
 
@@ -49,6 +50,8 @@ type Config struct {
 	Unheld time.Duration
 	// Plan makes plans without submitting; nil answers 501.
 	Plan PlanFunc
+	// Frontier tells what a job costs by when it is to be done; nil answers 501.
+	Frontier FrontierFunc
 	// Packs takes in what jobs bring along; nil answers 501.
 	Packs Packs
 	// Objects serves what lies below ObjectsPath, to whoever has a signed URL: a filegrant.Store. Nil answers 404.
@@ -80,7 +83,7 @@ type API struct {
 	document func() ([]byte, error) // OpenAPI, JSON; made when it is first asked for
 	user     userToken
 	hosts    map[string]struct{}
-	feeds    *feeds
+	feeds    *follow.Feeds
 	heavy    chan struct{}
 	closed   context.Context //nolint:containedctx // ends all streams when the host does
 	stop     context.CancelFunc
@@ -107,7 +110,7 @@ func New(cfg Config) (*API, error) {
 	closed, stop := context.WithCancel(context.Background())
 	a := &API{
 		cfg: cfg, log: cfg.Log, mux: http.NewServeMux(), user: newUserToken(cfg.Token), hosts: knownHosts(cfg.Hosts),
-		feeds: newFeeds(closed, cfg.Broker, cfg.Log), heavy: make(chan struct{}, maxHeavy), closed: closed, stop: stop,
+		feeds: follow.New(closed, cfg.Broker, cfg.Log), heavy: make(chan struct{}, maxHeavy), closed: closed, stop: stop,
 	}
 	a.routes()
 	return a, nil
@@ -126,8 +129,10 @@ func (a *API) routes() {
 	a.huma = newHuma(a.mux)
 	a.jobRoutes()
 	a.planRoutes()
+	a.frontierRoutes()
 	a.tesRoutes()
 	a.queueRoutes()
+	a.marketRoutes()
 	a.suspendRoutes()
 	a.poolRoutes()
 	a.deadLetterRoutes()

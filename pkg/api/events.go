@@ -8,6 +8,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/tradewind-broker/tradewind/pkg/api/internal/follow"
 	"github.com/tradewind-broker/tradewind/pkg/api/internal/stream"
 	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 )
@@ -17,6 +18,9 @@ const (
 	EventJob = "job" // a JobUpdate
 	EventEnd = "end" // a broker.JobView: the job is over, and the stream as well
 )
+
+// JobUpdate is what a follower of a job is sent: first everything, then what changed.
+type JobUpdate = follow.JobUpdate
 
 type followInput struct {
 	ID    string `path:"id" doc:"Job ID" maxLength:"256"`
@@ -54,8 +58,8 @@ func (a *API) eventSchema() *huma.Schema {
 }
 
 func (a *API) followJob(ctx context.Context, in *followInput) (*huma.StreamResponse, error) {
-	feed, done := a.feeds.follow(in.ID)
-	first, err := feed.next(ctx, 0)
+	feed, done := a.feeds.Follow(in.ID)
+	first, err := feed.Next(ctx, 0)
 	if err != nil {
 		done()
 		return nil, err
@@ -70,17 +74,17 @@ func (a *API) followJob(ctx context.Context, in *followInput) (*huma.StreamRespo
 
 // sendEvents tells a follower, who knows the job as of a place in its stream, of each moment until the job is over, the
 // follower has gone or the host stops.
-func (a *API) sendEvents(ctx context.Context, s *stream.Stream, f *feed, now moment, place string) {
+func (a *API) sendEvents(ctx context.Context, s *stream.Stream, f *follow.Feed, now follow.Moment, place string) {
 	for {
-		updates, places := f.since(now, place, a.cfg.Now().UTC())
+		updates, places := f.Since(now, place, a.cfg.Now().UTC())
 		for i := range updates {
 			place = places[i]
 			if err := s.Event(EventJob, place, updates[i]); err != nil {
 				return
 			}
 		}
-		if now.detail.State.Over() {
-			_ = s.Event(EventEnd, "", now.detail.JobView) // or the follower has gone
+		if now.Detail.State.Over() {
+			_ = s.Event(EventEnd, "", now.Detail.JobView) // or the follower has gone
 			return
 		}
 		var err error
@@ -91,10 +95,10 @@ func (a *API) sendEvents(ctx context.Context, s *stream.Stream, f *feed, now mom
 }
 
 // nextOrAlive waits for the next moment and sends a sign of life while there is none.
-func (a *API) nextOrAlive(ctx context.Context, s *stream.Stream, f *feed, now moment) (moment, error) {
+func (a *API) nextOrAlive(ctx context.Context, s *stream.Stream, f *follow.Feed, now follow.Moment) (follow.Moment, error) {
 	for {
 		wait, stop := context.WithTimeout(ctx, heartbeat)
-		next, err := f.next(wait, now.n)
+		next, err := f.Next(wait, now.N)
 		stop()
 		if err == nil || !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
 			return next, err

@@ -48,6 +48,12 @@ func (a *API) jobRoutes() {
 		OperationID: "explain-job", Method: http.MethodGet, Path: "/v1/jobs/{id}/explain", Tags: []string{"jobs"},
 		Summary: "What happened to a job, and why its tasks run where they do",
 	}, a.explainJob)
+	userRoute(a, huma.Operation{
+		OperationID: "rerun-job", Method: http.MethodPost, Path: "/v1/jobs/{id}/rerun", Tags: []string{"jobs"},
+		Summary: "Submit a job again, as a new one", DefaultStatus: http.StatusCreated,
+		Description: "All of its tasks, with its deadline counted from now and its whole budget. What the job needs " +
+			"and is there no more, such as its secrets, is answered with 422.",
+	}, a.rerunJob)
 	cancel := huma.Operation{
 		OperationID: "cancel-job", Method: http.MethodPost, Path: "/v1/jobs/{id}/cancel", Tags: []string{"jobs"},
 		Summary: "Cancel a job", DefaultStatus: http.StatusAccepted,
@@ -204,6 +210,7 @@ func (a *API) readFile(ctx context.Context, name string, in *fileBody) (spec *da
 
 type submitInput struct {
 	fileBody
+	Limits
 	Name string `query:"name" maxLength:"1024" doc:"Name of the file: errors mention it, a job without a name takes it, and its extension settles the form where the content does not"`
 	Key  string `header:"Idempotency-Key" maxLength:"256" doc:"The same key is the same job, however often it is sent"`
 }
@@ -225,6 +232,9 @@ func (a *API) submit(ctx context.Context, in *submitInput) (*submitOutput, error
 		return nil, err
 	}
 	defer done()
+	if err := in.override(spec); err != nil {
+		return nil, err
+	}
 	source := "api"
 	if name := printable(in.Name); name != "" {
 		source = path.Base(name)
@@ -294,6 +304,23 @@ func (a *API) explainJob(ctx context.Context, in *partInput) (*body[view.Story],
 	out := &body[view.Story]{Body: *s}
 	out.Body.Entries = orEmpty(s.Entries)
 	return out, nil
+}
+
+type rerunInput struct {
+	ID  string `path:"id" doc:"Job ID" maxLength:"256"`
+	Key string `header:"Idempotency-Key" maxLength:"256" doc:"The same key is the same new job, however often it is sent"`
+}
+
+func (a *API) rerunJob(ctx context.Context, in *rerunInput) (*submitOutput, error) {
+	job, err := a.cfg.Broker.Rerun(ctx, in.ID, in.Key)
+	if err != nil {
+		return nil, err
+	}
+	view, err := a.cfg.Broker.JobView(ctx, job.ID)
+	if err != nil {
+		return nil, err
+	}
+	return &submitOutput{Location: "/v1/jobs/" + job.ID, Body: Submitted{JobView: view}}, nil
 }
 
 type cancelInput struct {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/tradewind-broker/tradewind/pkg/api/internal/follow"
 	"github.com/tradewind-broker/tradewind/pkg/api/internal/stream"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/broker/view"
@@ -43,7 +44,7 @@ type readLogInput struct {
 // reading is a log on its way to someone.
 type reading struct {
 	api     *API
-	feed    *feed
+	feed    *follow.Feed
 	in      *readLogInput
 	task    int
 	attempt int // the one being read, 0 before there is one
@@ -51,14 +52,14 @@ type reading struct {
 }
 
 func (a *API) readLog(ctx context.Context, in *readLogInput) (*huma.StreamResponse, error) {
-	f, done := a.feeds.follow(in.ID)
-	now, err := f.next(ctx, 0)
+	f, done := a.feeds.Follow(in.ID)
+	now, err := f.Next(ctx, 0)
 	if err != nil {
 		done()
 		return nil, err
 	}
 	rd := &reading{api: a, feed: f, in: in, attempt: in.Attempt, offset: in.Offset}
-	if err := rd.find(now.detail); err != nil {
+	if err := rd.find(now.Detail); err != nil {
 		done()
 		return nil, err
 	}
@@ -106,7 +107,7 @@ func (rd *reading) log() Log {
 }
 
 // run sends the log until it is over, its reader has gone or the host stops.
-func (rd *reading) run(ctx context.Context, s *stream.Stream, now moment) {
+func (rd *reading) run(ctx context.Context, s *stream.Stream, now follow.Moment) {
 	if rd.in.Tail > 0 && rd.attempt > 0 {
 		rd.skip(ctx)
 	}
@@ -115,7 +116,7 @@ func (rd *reading) run(ctx context.Context, s *stream.Stream, now moment) {
 	}
 	for {
 		// Whether the attempt is over is asked before reading: what was printed before it ended is then not missed.
-		over := rd.over(now.detail)
+		over := rd.over(now.Detail)
 		if err := rd.copy(ctx, s); err != nil || !rd.in.Follow {
 			return
 		}
@@ -166,23 +167,23 @@ func (rd *reading) copy(ctx context.Context, s *stream.Stream) error {
 }
 
 // wait returns when the log grows or the job changes.
-func (rd *reading) wait(ctx context.Context, now moment) (moment, error) {
+func (rd *reading) wait(ctx context.Context, now follow.Moment) (follow.Moment, error) {
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()
 	type news struct {
-		now moment
+		now follow.Moment
 		err error
 	}
 	changed := make(chan news, 1)
 	go func() {
-		next, err := rd.feed.next(waiting, now.n)
+		next, err := rd.feed.Next(waiting, now.N)
 		changed <- news{next, err}
 		cancel()
 	}()
 	if rd.attempt == 0 {
 		n := <-changed
 		if n.err == nil {
-			rd.attempt = n.now.detail.TaskList[rd.task].Attempts
+			rd.attempt = n.now.Detail.TaskList[rd.task].Attempts
 		}
 		return n.now, n.err
 	}
@@ -201,20 +202,20 @@ func (rd *reading) wait(ctx context.Context, now moment) (moment, error) {
 
 // nextAttempt waits for the task to be tried again, and says so. It fails when it will not be, or the reader wants only
 // this one.
-func (rd *reading) nextAttempt(ctx context.Context, s *stream.Stream, now moment) (moment, error) {
+func (rd *reading) nextAttempt(ctx context.Context, s *stream.Stream, now follow.Moment) (follow.Moment, error) {
 	for {
-		t := now.detail.TaskList[rd.task]
+		t := now.Detail.TaskList[rd.task]
 		switch {
 		case rd.in.Attempt > 0:
 			return now, io.EOF
 		case t.Attempts > rd.attempt:
 			rd.attempt, rd.offset = t.Attempts, 0
 			return now, s.Send(fmt.Appendf(nil, "\n== attempt %d on %s\n", t.Attempts, t.Offer))
-		case now.detail.State.Over(), t.State == string(record.TaskSucceeded):
+		case now.Detail.State.Over(), t.State == string(record.TaskSucceeded):
 			return now, io.EOF
 		}
 		var err error
-		if now, err = rd.feed.next(ctx, now.n); err != nil {
+		if now, err = rd.feed.Next(ctx, now.N); err != nil {
 			return now, err
 		}
 	}

@@ -40,7 +40,12 @@ func (a *API) learned(ctx context.Context, in *learnedInput) (*body[record.Histo
 
 type planInput struct {
 	fileBody
-	Name      string  `query:"name" maxLength:"1024" doc:"Name of the file, as for submit"`
+	Limits
+	Name string `query:"name" maxLength:"1024" doc:"Name of the file, as for submit"`
+}
+
+// Limits are what a query says instead of the file.
+type Limits struct {
 	Objective string  `query:"objective" enum:"cost,makespan" doc:"What to minimise, instead of what the file says"`
 	Deadline  string  `query:"deadline" doc:"Time to finish in, instead of what the file says: 6h, 90m"`
 	Budget    float64 `query:"budget" minimum:"0" maximum:"1000000000" doc:"The most it may cost in USD, instead of what the file says"`
@@ -95,7 +100,7 @@ func (a *API) plan(ctx context.Context, in *planInput) (*body[PlanView], error) 
 }
 
 // override puts what the query says in the place of what the file says.
-func (in *planInput) override(spec *dag.Job) error {
+func (in *Limits) override(spec *dag.Job) error {
 	if in.Objective != "" {
 		spec.Objective = dag.Objective(in.Objective)
 	}

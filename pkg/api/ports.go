@@ -19,6 +19,7 @@ import (
 // Broker is what the API needs of [broker.Broker].
 type Broker interface {
 	Submit(ctx context.Context, s broker.Submission) (record.Job, error)
+	Rerun(ctx context.Context, id, token string) (record.Job, error)
 	Cancel(ctx context.Context, id, reason string) error
 	Suspend(ctx context.Context, id string, s record.Suspension, key string) error
 	Resume(ctx context.Context, id, by, key string) error
@@ -36,6 +37,9 @@ type Broker interface {
 	Waiting(ctx context.Context, queue string, limit int) ([]record.Waiting, error)
 	Blocks(ctx context.Context) ([]record.Block, error)
 	Learned(ctx context.Context, job string) (record.History, error)
+	Markets(ctx context.Context, after string, limit int) (markets []view.MarketView, next string, err error)
+	PastPrices(ctx context.Context, offers []string) ([]record.PastPrices, error)
+	Usage(ctx context.Context, last time.Duration) (view.Usage, error)
 
 	Pools(ctx context.Context) ([]view.PoolView, error)
 	PoolView(ctx context.Context, name string) (view.PoolView, error)
@@ -109,13 +113,10 @@ const PartTasks = 2000
 
 // Times and sizes of the API's own. They are wall time.
 const (
-	pollEvery    = 200 * time.Millisecond // how often a job that is followed is looked at
-	moneyEvery   = time.Second            // how often a change of nothing but its cost is told
-	keepFeed     = time.Minute            // that nobody follows: whose stream broke off comes back for what changed
-	heartbeat    = 15 * time.Second       // silence on a stream after which it says that it is alive
-	uploadWithin = 2 * time.Minute        // for a job file to arrive
-	bodyWithin   = 30 * time.Second       // for any other body, and the answer to it
-	maxWorkWait  = time.Minute            // of an agent's long poll
+	heartbeat    = 15 * time.Second // silence on a stream after which it says that it is alive
+	uploadWithin = 2 * time.Minute  // for a job file to arrive
+	bodyWithin   = 30 * time.Second // for any other body, and the answer to it
+	maxWorkWait  = time.Minute      // of an agent's long poll
 	maxFileBytes = dag.MaxFileBytes
 	maxHeavy     = 4 // job files read and planned at once: each may take a hundred MiB
 )

@@ -27,6 +27,9 @@ import (
 // Planner makes plans. It must be a function of its input alone.
 type Planner interface {
 	Plan(ctx context.Context, in record.PlanInput) (*record.Plan, error)
+	// Reserves says whether plans may be on capacity of which an account has some only: they have to be told who runs
+	// there, which is not looked up otherwise.
+	Reserves(ctx context.Context) bool
 }
 
 // Objects reads DAG files that appeared in a bucket or folder.
@@ -137,6 +140,7 @@ func New(cfg record.Config, p Ports) *Broker {
 		b.Publish = b.publish
 	}
 	b.Keeper = pool.New(b.Loader, p.Tokens)
+	b.Follows = b.policy
 	b.Views = &view.Views{Keeper: b.Keeper}
 	b.Clouds = maps.Clone(p.Clouds)
 	if b.Clouds == nil {

@@ -64,19 +64,35 @@ type planning struct {
 	in     record.PlanInput
 	tasks  []record.Task
 	saving []record.Cluster // that will be taken, and save their work
+	began  time.Time        // when something of it last got machines, or began to run
 }
 
-// solution is a plan with its bids; a plan that is infeasible has none.
+// goesOn notes when something of the job has got machines, or has begun to run.
+func (p *planning) goesOn(at time.Time) {
+	if at.After(p.began) {
+		p.began = at
+	}
+}
+
+// solution is a plan with its bids; a plan that is infeasible has none, and may be feasible when blocks have ended.
 type solution struct {
-	plan *record.Plan
-	bids record.Bids
+	plan  *record.Plan
+	bids  record.Bids
+	opens opening
 }
 
 // solve plans a job and bids for it.
 func (b *Broker) solve(ctx context.Context, job record.Job, on planning, reason string) (*solution, error) {
 	plan, err := b.Planner.Plan(ctx, on.in)
-	if err != nil || plan.Status == record.PlanInfeasible {
-		return &solution{plan: plan}, err
+	if err != nil {
+		return nil, err
+	}
+	if plan.Status == record.PlanInfeasible {
+		made := &solution{plan: plan}
+		if job.Infeasible == dag.Retry && len(on.saving) == 0 {
+			made.opens, err = b.opens(ctx, on.in)
+		}
+		return made, err
 	}
 	plan.Version, plan.At, plan.Reason = job.Plan.Version+1, on.in.Now, reason
 	in := bid.Input{Job: job, Spec: on.in.Spec, Plan: plan, Tasks: on.tasks, Restart: b.Config.Restart,
@@ -85,28 +101,34 @@ func (b *Broker) solve(ctx context.Context, job record.Job, on planning, reason 
 		in.Markets = append(in.Markets, on.in.Markets[record.MarketID(plan.Offers[i].ID)])
 	}
 	bids, err := bid.Decide(ctx, in)
-	return &solution{plan, bids}, err
+	return &solution{plan: plan, bids: bids}, err
 }
 
 // DryRun plans a job that is not submitted, with the blocks and prices of now, and with what was learned of its tasks:
 // that is noted in the job.
 func (b *Broker) DryRun(ctx context.Context, spec *dag.Job) (*record.Plan, error) {
-	u := b.NewUnit(ctx, events.FnOptimize)
-	filled, err := history.Filled(u, spec)
+	in, err := b.DryInput(ctx, spec)
 	if err != nil {
-		return nil, err
-	}
-	*spec = *filled
-	in := record.PlanInput{Spec: spec, Now: u.Now, Tasks: make([]*record.TaskFacts, len(spec.Tasks))}
-	in.Left(newJob("", "", Submission{Spec: spec}, record.Blob{}, u.Now), record.Ledger{}, nil, 0)
-	if err := b.world(u, &in); err != nil {
 		return nil, err
 	}
 	plan, err := b.Planner.Plan(ctx, in)
 	if plan != nil {
-		plan.At = u.Now
+		plan.At = in.Now
 	}
 	return plan, err
+}
+
+// DryInput is what a plan of a job that is not submitted depends on. What was learned of its tasks is noted in the job.
+func (b *Broker) DryInput(ctx context.Context, spec *dag.Job) (in record.PlanInput, err error) {
+	u := b.NewUnit(ctx, events.FnOptimize)
+	filled, err := history.Filled(u, spec)
+	if err != nil {
+		return in, err
+	}
+	*spec = *filled
+	in = record.PlanInput{Spec: spec, Now: u.Now, Tasks: make([]*record.TaskFacts, len(spec.Tasks))}
+	in.Left(newJob("", "", Submission{Spec: spec}, record.Blob{}, u.Now), record.Ledger{}, nil, 0)
+	return in, b.world(u, &in)
 }
 
 // planned commits a plan with its bids, or what follows from there being none.
@@ -115,7 +137,7 @@ func (b *Broker) planned(u *unit.Unit, job record.Job, made *solution, on planni
 		(bad || made.plan.Late && !on.in.Previous.Late) {
 		return u.Apply(decideUnsaved(job, on.saving[0]))
 	} else if bad {
-		return u.Apply(decideInfeasible(job, made.plan.Message, on.in.Blocks, b.Config.RetryEvery, u.Now))
+		return u.Apply(decideInfeasible(job, made, on, b.Config))
 	}
 	plan, err := b.keep(u, job.ID, "plan", made.plan.Version, made.plan)
 	if err != nil {
@@ -168,29 +190,10 @@ func decidePlanned(job record.Job, ref record.Blob, plan *record.Plan) (d record
 	return d
 }
 
-// decideInfeasible fails the job, or has it wait for a block to expire, as its author chose.
-func decideInfeasible(job record.Job, reason string, blocks []record.Block, retry time.Duration,
-	now time.Time) record.Decision {
-	if job.Infeasible != dag.Wait {
-		return decideEnding(job, record.JobFailed, "no feasible plan: "+reason)
-	}
-	at := now.Add(retry)
-	for _, b := range blocks {
-		if b.Until.After(now) && b.Until.Before(at) {
-			at = b.Until
-		}
-	}
-	job.State, job.RetryAt = record.JobWaiting, at
-	job.Reason = "no feasible plan: " + reason
-	var d record.Decision
-	d.PutJob(job)
-	return d
-}
-
 // loadPlanning gathers all that a plan depends on, as of a moment.
 func (b *Broker) loadPlanning(u *unit.Unit, job record.Job, at time.Time) (p planning, err error) {
 	in := &p.in
-	in.Now, in.Tasks = at, make([]*record.TaskFacts, job.Tasks)
+	in.Job, in.Now, in.Tasks = job.ID, at, make([]*record.TaskFacts, job.Tasks)
 	if in.Spec, err = u.Spec(job); err != nil {
 		return p, err
 	}
@@ -207,10 +210,12 @@ func (b *Broker) loadPlanning(u *unit.Unit, job record.Job, at time.Time) (p pla
 		}
 	}
 	for _, t := range p.tasks {
+		p.goesOn(t.StartedAt)
 		in.Tasks[t.Index] = record.FactsOf(t, in.Previous, at)
 	}
 	in.WithLeads()
 	for _, cl := range clusters {
+		p.goesOn(cl.Launched)
 		if cl.Saving() {
 			p.saving = append(p.saving, cl)
 		}
@@ -243,6 +248,30 @@ func (b *Broker) world(u *unit.Unit, in *record.PlanInput) error {
 	in.Markets = make(map[string]record.MarketRecord, len(markets))
 	for _, m := range markets {
 		in.Markets[m.Offer] = m
+	}
+	if !b.Planner.Reserves(u.Ctx) {
+		return nil
+	}
+	return held(u, in)
+}
+
+// held gathers who runs on reserved capacity.
+func held(u *unit.Unit, in *record.PlanInput) error {
+	all, err := book.List[record.Occupancy](u, record.PartHeld, "", 0)
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	there, err := book.Holders(u, all...)
+	if err != nil {
+		return err
+	}
+	in.Held = map[string][]record.Holding{}
+	for _, h := range all {
+		for _, cl := range there {
+			if n := h.Clusters[cl.ID]; n > 0 && cl.Holds() {
+				in.Held[h.ID] = append(in.Held[h.ID], record.Holding{Job: cl.Job, Task: cl.Task, Machines: n})
+			}
+		}
 	}
 	return nil
 }

@@ -18,14 +18,17 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/pool"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/broker/session"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
+	"github.com/tradewind-broker/tradewind/pkg/scheduler"
 )
 
 // TestPoolStories plays the files of testdata/pools, each a broker with pools whose machines ask what to run when they are told to. The commands:
 //
 //	pool NAME [place=P] [usd=F] [partitions=N]
-//	machine POOL/ID cpus=F mem=F [accelerators=NAME:N] [type=T] [arch=A]    it joins
+//	policy                      sessions follow the one below
+//	machine POOL/ID cpus=F mem=F [accelerators=NAME:N] [type=T] [arch=A] [rack=R] [window=W]    it joins
 //	submit                      the job below
 //	sync [POOL/ID...]           machines ask what to run and obey; those that vanished do not
 //	vanish POOL/ID              nothing more is heard of it
@@ -90,7 +93,7 @@ func (s *yard) command(t *testing.T, d *datadriven.TestData) string {
 	s.t = t
 	s.out.Reset()
 	f, ok := map[string]func(*datadriven.TestData) error{
-		"pool": s.pool, "machine": s.machine, "submit": s.submit, "sync": s.sync, "vanish": s.vanish, "leave": s.leave, "break": s.spoil, "fail": s.crash,
+		"pool": s.pool, "policy": s.policy, "machine": s.machine, "submit": s.submit, "sync": s.sync, "vanish": s.vanish, "leave": s.leave, "break": s.spoil, "fail": s.crash,
 		"finish": s.finish, "drain": s.drain, "remove": s.remove, "advance": s.advance, "reconcile": s.reconcile, "status": s.status, "pools": s.pools,
 		"explain": s.explain,
 	}[d.Cmd]
@@ -136,11 +139,23 @@ func (s *yard) machine(d *datadriven.TestData) error {
 		Type:     named["type"],
 		Capacity: wire.PoolCapacity{CPUs: number(named["cpus"]), MemoryGiB: number(named["mem"]), Accelerator: acc, Accelerators: number(count)},
 	}
-	if named["arch"] != "" {
-		m.report.Labels = map[string]string{"arch": named["arch"]}
+	for _, label := range []string{"arch", "rack", "window"} {
+		if named[label] == "" {
+			continue
+		}
+		if m.report.Labels == nil {
+			m.report.Labels = map[string]string{}
+		}
+		m.report.Labels[label] = named[label]
 	}
 	s.machines[plain[0]] = m
 	return s.syncOne(m)
+}
+
+func (s *yard) policy(d *datadriven.TestData) error {
+	p, err := session.ReadPolicy("policy.yaml", []byte(d.Input))
+	s.b.Policy = func(context.Context) *scheduler.Policy { return p }
+	return err
 }
 
 func (s *yard) submit(d *datadriven.TestData) error {

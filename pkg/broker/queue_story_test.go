@@ -17,9 +17,11 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/broker/session"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
+	"github.com/tradewind-broker/tradewind/pkg/scheduler"
 )
 
 // TestQueueStories plays the files of testdata/queues, each a broker with queues whose clouds launch what is not
@@ -29,7 +31,8 @@ func TestQueueStories(t *testing.T) { playStories(t, "queues") }
 // playStories plays the files of a folder of testdata. The commands:
 //
 //	queue NAME [parent=Q] [weight=N] [vcpu=F] [running=N] [guaranteed=F] [deserved=F] [preempt] [closed]
-//	submit NAME [queue=Q] [priority=N] [deadline=D] [budget=USD] [infeasible=wait]    a job with the tasks below
+//	policy                              sessions follow the one below
+//	submit NAME [queue=Q] [namespace=N] [priority=N] [deadline=D] [budget=USD] [infeasible=wait]    a job with the tasks below
 //	cancel JOB
 //	suspend JOB|QUEUE [drain] | resume JOB|QUEUE    as ann, and as bob
 //	refuse TASK [KIND] | allow          clouds refuse to launch the task, for a kind of reason | none does
@@ -118,6 +121,10 @@ func (s *office) command(t *testing.T, d *datadriven.TestData) string {
 			Preempt: slices.Contains(plain, "preempt"), Closed: slices.Contains(plain, "closed"),
 		})
 		s.settle()
+	case "policy":
+		var p *scheduler.Policy
+		p, err = session.ReadPolicy("policy.yaml", []byte(d.Input))
+		s.b.Policy = func(context.Context) *scheduler.Policy { return p }
 	case "submit":
 		err = s.submit(plain[0], named, d.Input)
 	case "cancel":

@@ -104,6 +104,8 @@ func (b *Broker) settle(u *unit.Unit, e events.CapacityFreed) error {
 	if err != nil {
 		return err
 	}
+	queue.Remember(u.Now, session.HalfLife(b.policy(u.Ctx)))
+	queue.Count(job.Namespace, record.Held{Tasks: 1, VCPU: e.VCPU, Use: hold}.Negative())
 	if err := u.Apply(decideSettle(queue, job, ledger, hold, e)); err != nil || e.Spot == "" {
 		return err
 	}

@@ -95,7 +95,8 @@ func (b *Broker) submitAs(ctx context.Context, id, digest string, s Submission) 
 func newJob(id, digest string, s Submission, spec record.Blob, now time.Time) record.Job {
 	job := record.Job{
 		ID: id, Digest: digest, Name: s.Spec.Name, Queue: cmp.Or(s.Spec.Queue, record.DefaultQueueName),
-		Priority: s.Spec.Priority, Objective: s.Spec.Objective, Infeasible: s.Spec.Infeasible,
+		Namespace: s.Spec.Namespace, Priority: s.Spec.Priority, Objective: s.Spec.Objective,
+		Infeasible: cmp.Or(s.Spec.Infeasible, dag.Retry), Patience: s.Spec.Patience,
 		State: record.JobPlanning, Submitted: now, BudgetUSD: float64(s.Spec.Budget), Tasks: len(s.Spec.Tasks),
 		Spec: spec, Source: s.Source,
 	}

@@ -37,6 +37,9 @@ func (b *Broker) tick(ctx context.Context, e events.Event) error {
 	})
 }
 
+// recordsOfPrice is how many records a price that changed is written to.
+const recordsOfPrice = 2
+
 // takeAll takes in prices, asking for them where none were brought, and returns those that changed.
 func (b *Broker) takeAll(
 	ctx context.Context, cause string, prices []events.PriceTick,
@@ -47,7 +50,7 @@ func (b *Broker) takeAll(
 		}
 	}
 	n := 0
-	for part := range slices.Chunk(prices, unit.Full) {
+	for part := range slices.Chunk(prices, unit.Full/recordsOfPrice) {
 		var of []events.MarketChange
 		err := b.Transact(ctx, events.FnTick, fmt.Sprintf("%s/%d", cause, n), false, func(u *unit.Unit) (err error) {
 			of, err = b.takePrices(u, part)
@@ -82,8 +85,15 @@ func (b *Broker) takePrices(u *unit.Unit, prices []events.PriceTick) (changed []
 		changed = append(changed, events.MarketChange{Offer: p.Offer, USD: p.USD})
 		m.Offer, m.USD, m.At = p.Offer, p.USD, at
 		m.Prices.Observe(at, p.USD)
+		past, _, err := book.Get[record.PastPrices](u, record.PastPricesKey(p.Offer))
+		if err != nil {
+			return nil, err
+		}
+		past.Offer = p.Offer
+		past.Add(at, p.USD)
 		var d record.Decision
 		d.Put(record.MarketKey(p.Offer), m)
+		d.Put(record.PastPricesKey(p.Offer), past)
 		if err := u.Apply(d); err != nil {
 			return nil, err
 		}

@@ -31,6 +31,7 @@ type Catalog struct {
 	// Views of managed services are built on the first query that asks for them.
 	emr, dataproc func() *view
 	scratch       sync.Pool
+	reserved      []Reserved // that the account has, by cloud and ID
 }
 
 // newCatalog indexes columns.

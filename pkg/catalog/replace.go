@@ -54,7 +54,9 @@ func (c *Catalog) Replace(out func(*Offer) bool, offers []Offer) (*Catalog, erro
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", skypilot.ErrBadData, err)
 	}
-	return newCatalog(cols), nil
+	next := newCatalog(cols)
+	next.reserved = c.reserved
+	return next, nil
 }
 
 // unpriced takes an offer apart, and checks what a file's reader would have.

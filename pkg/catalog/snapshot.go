@@ -10,8 +10,12 @@ import (
 )
 
 // A snapshot begins with the magic; one zstd frame follows, which carries a
-// checksum, of the offers in their binary form (package table).
-const snapshotMagic = "TWCATL1\n"
+// checksum, of the offers in their binary form (package table). Where an account has capacity already, it begins with
+// the other magic, and that capacity stands before the offers.
+const (
+	snapshotMagic = "TWCATL1\n"
+	reservedMagic = "TWCATL2\n"
+)
 
 // WriteSnapshot writes the catalogue in a form for [ReadSnapshot]. Equal
 // catalogues give equal bytes.
@@ -21,7 +25,15 @@ func (c *Catalog) WriteSnapshot(w io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("writing catalogue snapshot: %w", err)
 	}
-	out := z.EncodeAll(table.Encode(c.cols), []byte(snapshotMagic))
+	magic, body := snapshotMagic, table.Encode(c.cols)
+	if len(c.reserved) > 0 {
+		before, err := encodeReserved(c.reserved)
+		if err != nil {
+			return fmt.Errorf("writing catalogue snapshot: %w", err)
+		}
+		magic, body = reservedMagic, append(before, body...)
+	}
+	out := z.EncodeAll(body, []byte(magic))
 	if _, err := w.Write(out); err != nil {
 		return fmt.Errorf("writing catalogue snapshot: %w", err)
 	}
@@ -31,7 +43,11 @@ func (c *Catalog) WriteSnapshot(w io.Writer) error {
 // ReadSnapshot reads what [Catalog.WriteSnapshot] wrote. It checks all that it
 // reads, within bounded memory; its errors wrap [ErrBadSnapshot].
 func ReadSnapshot(data []byte) (*Catalog, error) {
-	frame, ok := bytes.CutPrefix(data, []byte(snapshotMagic))
+	frame, plain := bytes.CutPrefix(data, []byte(snapshotMagic))
+	ok := plain
+	if !plain {
+		frame, ok = bytes.CutPrefix(data, []byte(reservedMagic))
+	}
 	if !ok {
 		return nil, fmt.Errorf("%w: does not begin like one", table.ErrBadSnapshot)
 	}
@@ -44,9 +60,17 @@ func ReadSnapshot(data []byte) (*Catalog, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", table.ErrBadSnapshot, err)
 	}
+	var reserved []Reserved
+	if !plain {
+		if reserved, raw, err = decodeReserved(raw); err != nil {
+			return nil, err
+		}
+	}
 	cols, err := table.Decode(raw)
 	if err != nil {
 		return nil, err
 	}
-	return newCatalog(cols), nil
+	c := newCatalog(cols)
+	c.reserved = reserved
+	return c, nil
 }

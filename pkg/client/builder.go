@@ -26,7 +26,7 @@ type Task struct {
 
 // NewJob begins a job, to be as cheap as its deadline allows.
 func NewJob(name string) *Builder {
-	return &Builder{job: dag.Job{Name: name, Objective: dag.MinimizeCost, Infeasible: dag.Fail, Format: dag.Native}}
+	return &Builder{job: dag.Job{Name: name, Objective: dag.MinimizeCost, Infeasible: dag.Retry, Format: dag.Native}}
 }
 
 // Deadline is the time from submission in which all has to be done.
@@ -40,6 +40,9 @@ func (b *Builder) Fastest() *Builder { b.job.Objective = dag.MinimizeMakespan; r
 
 // KeepOnFailure is how long the machines of a task that failed are kept to be looked at, within the budget.
 func (b *Builder) KeepOnFailure(d time.Duration) *Builder { b.job.KeepOnFailure = d; return b }
+
+// Patience is how long the job waits at most while no place is left for it and nothing of it goes on.
+func (b *Builder) Patience(d time.Duration) *Builder { b.job.Patience = d; return b }
 
 // Queue is the queue that it waits in.
 func (b *Builder) Queue(name string) *Builder { b.job.Queue = name; return b }

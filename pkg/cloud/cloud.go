@@ -93,6 +93,10 @@ type Offer struct {
 	AccelCount  float64 `json:"acceleratorCount,omitempty"`
 	Spot        bool    `json:"spot"`
 	USDPerHour  float64 `json:"usdPerHour"` // the price the plan counts with, for one machine
+	// Reservation is the cloud's ID of capacity that the account has already, or a name that settings gave it, where
+	// the machines are to run on that; Reserved is how many may at once.
+	Reservation string `json:"reservation,omitempty"`
+	Reserved    int    `json:"reserved,omitempty"`
 }
 
 // DefaultDiskGiB is the root disk of a machine that asks for none.

@@ -170,8 +170,8 @@ func (o Objective) Check() error {
 	return suggest.Check("objective", o, MinimizeCost, MinimizeMakespan)
 }
 
-// Check sees whether i is Fail or Wait.
-func (i Infeasible) Check() error { return suggest.Check("choice", i, Fail, Wait) }
+// Check sees whether i is Retry, Fail or Wait.
+func (i Infeasible) Check() error { return suggest.Check("choice", i, Retry, Fail, Wait) }
 
 // Check sees whether m is one of the markets.
 func (m Market) Check() error {

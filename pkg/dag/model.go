@@ -36,10 +36,13 @@ type Infeasible string
 
 // Fail ends the job; Wait tries again when a block expires or a price changes
 // (paper, section Provisioner: "either an error is returned … or the provisioner
-// can be configured to wait and retry").
+// can be configured to wait and retry"). Retry, the default, waits where blocked places are all that
+// stands in the way, and fails where no place would do: for a block that ends one can wait, for a
+// budget that is too small in vain.
 const (
-	Fail Infeasible = "fail"
-	Wait Infeasible = "wait"
+	Retry Infeasible = "retry"
+	Fail  Infeasible = "fail"
+	Wait  Infeasible = "wait"
 )
 
 // Format names the form a job was read from.
@@ -70,12 +73,16 @@ type Job struct {
 	Deadline  time.Duration `json:"deadline,omitempty"` // from submission to the last task's end; 0 is none
 	Budget    USD           `json:"budget,omitempty"`   // 0 is none
 	Queue     string        `json:"queue,omitempty"`
-	Priority  int           `json:"priority,omitempty"` // higher first
+	Namespace string        `json:"namespace,omitempty"` // of users, who share whatever their queues
+	Priority  int           `json:"priority,omitempty"`  // higher first
 	// KeepOnFailure is how long the machines of an attempt whose task failed are kept for people to look at, within the
 	// budget; 0 is not at all.
 	KeepOnFailure time.Duration `json:"keepOnFailure,omitempty"`
-	// Infeasible is what to do when no place is left: Fail (the default) or Wait.
+	// Infeasible is what to do when no place is left: Retry (the default), Fail or Wait.
 	Infeasible Infeasible `json:"infeasible,omitempty"`
+	// Patience is how long it waits at most while no place is left and nothing of it goes on; 0 is a day, or until the
+	// deadline where that is later, and with Wait without end.
+	Patience time.Duration `json:"patience,omitempty"`
 	// Regions limits every task to these places ("aws", "gcp:europe-west4"); empty is everywhere.
 	Regions []string `json:"regions,omitempty"`
 	// Tasks are in the order of the file; edges refer to them by index.

@@ -13,7 +13,7 @@ import (
 // goes, so that later errors name the place in the file.
 func NewJob(file string, format Format) (*Job, *Origin) {
 	o := &Origin{File: file}
-	return &Job{Name: NameFromFile(file), Objective: MinimizeCost, Infeasible: Fail, Format: format, origin: o}, o
+	return &Job{Name: NameFromFile(file), Objective: MinimizeCost, Infeasible: Retry, Format: format, origin: o}, o
 }
 
 // Checked is the last step of a reader: it returns the job if it is valid, or an error that names the file.

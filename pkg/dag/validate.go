@@ -58,13 +58,23 @@ func (j *Job) validateHead() error {
 		fault.Within("description", CheckDescription(j.Description)),
 		fault.Within("objective", j.Objective.Check()),
 		fault.Within("infeasible", ifSet(j.Infeasible, Infeasible.Check)),
+		fault.Within("patience", j.CheckPatience()),
 		fault.Within("deadline", ifSet(j.Deadline, checkDuration)),
 		fault.Within("keepOnFailure", ifSet(j.KeepOnFailure, checkKeep)),
 		fault.Within("budget", ifSet(j.Budget, checkBudget)),
 		fault.Within("queue", ifSet(j.Queue, CheckName)),
+		fault.Within("namespace", ifSet(j.Namespace, CheckName)),
 		fault.Within("priority", checkCount(j.Priority, -MaxPriority, MaxPriority)),
 		eachChecked("regions", j.Regions, func(s *string) error { return CheckPlace(*s) }),
 	)
+}
+
+// CheckPatience refuses the patience of a job that does not wait.
+func (j *Job) CheckPatience() error {
+	if j.Patience != 0 && j.Infeasible == Fail {
+		return fault.New("the job does not wait, as infeasible is fail", "leave one of the two out")
+	}
+	return ifSet(j.Patience, checkDuration)
 }
 
 // ifSet checks a value that may be left out.

@@ -26,6 +26,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver/renew"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/push"
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 	"github.com/tradewind-broker/tradewind/pkg/identity"
 	"github.com/tradewind-broker/tradewind/pkg/store"
@@ -126,8 +127,9 @@ type buying struct {
 	clouds    map[string]cloud.Cloud
 	regions   map[string][]string // by cloud; empty is any
 	proofs    identity.Verifiers
+	checkers  map[string]driver.Checker
 	refresh   []renew.Source
-	pushes    map[string]pushed
+	pushes    map[string]push.Read
 	fresh     map[string]time.Duration // by cloud, where it is not a day
 	watches   []func(context.Context, func(context.Context, cloud.Notice))
 	prices    []func(waiting func(context.Context) ([]string, error)) cloudkit.Prices
@@ -156,7 +158,8 @@ func (h *Host) without() []string {
 // openBought opens the clouds that are bought on.
 func (h *Host) openBought(ctx context.Context, st store.Store, keep time.Duration) (*buying, error) {
 	b := &buying{clouds: map[string]cloud.Cloud{}, regions: map[string][]string{}, proofs: identity.Verifiers{},
-		data: grant.Mux{}, pushes: map[string]pushed{}, fresh: map[string]time.Duration{}}
+		checkers: map[string]driver.Checker{}, data: grant.Mux{}, pushes: map[string]push.Read{},
+		fresh: map[string]time.Duration{}}
 	if h.opt.Passive {
 		return b, nil
 	}
@@ -181,6 +184,7 @@ func (h *Host) openBought(ctx context.Context, st store.Store, keep time.Duratio
 		}
 		b.clouds[c.Kit.Name], b.regions[c.Kit.Name] = &afar{Cloud: o.Cloud,
 			endpoint: b.publicURL, notify: h.noticed, told: map[string]bool{}}, o.Regions
+		b.checkers[c.Kit.Name] = o.Checker
 		if o.Verifier != nil {
 			b.proofs[c.Kit.Name] = o.Verifier
 		}

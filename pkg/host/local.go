@@ -257,6 +257,7 @@ func (h *Host) wire(ctx context.Context) error {
 	}
 	h.api, err = api.New(api.Config{
 		Broker: h.broker, Data: h.broker, Token: h.token, Logs: logs, Hub: hub, Plan: h.plan, Dead: h.bus,
+		Frontier: h.frontier, Clouds: h.askClouds,
 		Dashboard: dashboard, Metrics: counts.Handler(h.broker, h.bus, h.log),
 		Verify:   func(text string) (wire.Claims, error) { return token.Verify(key, text, h.clock.Now()) },
 		Machines: h.machineTokens(key),

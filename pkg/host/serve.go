@@ -16,6 +16,7 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/clock"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/push"
 )
 
 // Serve works until ctx ends, then stops the machines and returns. What was under way goes on at the next start.
@@ -24,7 +25,8 @@ func (h *Host) Serve(ctx context.Context) error {
 	defer h.hide()
 	server := h.api.Server()
 	if len(h.bought.pushes) > 0 {
-		server.Handler = pushes{server.Handler, h.bought.pushes, h.noticed, h.log}
+		server.Handler = push.Handler{Next: server.Handler, Clouds: h.bought.pushes, Log: h.log,
+			Notify: func(ctx context.Context, n cloud.Notice) error { h.noticed(ctx, n); return nil }}
 	}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(h.listen) }()

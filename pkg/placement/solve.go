@@ -59,13 +59,16 @@ func (n *Network) result(before Assignment, optimal bool) *Result {
 	return r
 }
 
-// fill places what fits without moving anything. If there is room for all, the largest first needs the fewest machines.
-// If not, the higher priorities come first; then the largest of each again, or the smallest, of which more may fit: of
-// equal weight the number counts.
+// fill places what fits without moving anything. If there is room for all, whichever needs fewer machines: the largest
+// first, or machine by machine. If not, the higher priorities come first; then the largest of each again, or the
+// smallest, of which more may fit: of equal weight the number counts.
 func (n *Network) fill() {
 	n.looks = mostLooks
+	if n.waits() == 0 {
+		return
+	}
 	before := slices.Clone(n.at)
-	if n.inOrder(n.sorted()); n.waits() == 0 {
+	if n.fewest(before); n.waits() == 0 {
 		return
 	}
 	classes := n.space.classes(n.p, math.MaxInt)
@@ -83,6 +86,20 @@ func (n *Network) fill() {
 		}
 	}
 	n.reset(filled)
+}
+
+// fewest places all on the fewest machines that it finds, if it finds room for all.
+func (n *Network) fewest(before Assignment) {
+	mixed := n.mix()
+	machines := n.used()
+	if mixed && machines <= LowerBound(n.p) {
+		return
+	}
+	at := slices.Clone(n.at)
+	n.reset(before)
+	if n.inOrder(n.sorted()); mixed && (n.waits() > 0 || n.used() > machines) {
+		n.reset(at)
+	}
 }
 
 func (n *Network) inOrder(apps []int32) {

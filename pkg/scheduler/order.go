@@ -39,7 +39,7 @@ func (l *line) branch(q *QueueInfo, want func(j *JobInfo) bool) *branch {
 	s := l.s
 	b := &branch{queue: q}
 	b.children.Compare = func(a, b *branch) int { return s.compareQueues(a.queue, b.queue) }
-	b.spaces.Compare = func(a, b *space) int { return s.compareNamespaces(a.namespace, b.namespace) }
+	b.spaces.Compare = s.compareSpaces
 	for _, child := range q.Children {
 		if c := l.branch(child, want); !c.empty() {
 			b.children.Push(c)
@@ -68,6 +68,22 @@ func (l *line) branch(q *QueueInfo, want func(j *JobInfo) bool) *branch {
 		b.spaces.Push(sp)
 	}
 	return b
+}
+
+// compareSpaces puts the namespace first whose first job has waited for too long: however much others of it hold, it
+// would else wait for as long as others come.
+func (s *Session) compareSpaces(a, b *space) int {
+	if x, y := s.spaceOverdue(a), s.spaceOverdue(b); x != y {
+		if x {
+			return -1
+		}
+		return 1
+	}
+	return s.compareNamespaces(a.namespace, b.namespace)
+}
+
+func (s *Session) spaceOverdue(sp *space) bool {
+	return len(s.fn.reservable) > 0 && len(sp.jobs.Items) > 0 && s.overdue(sp.jobs.Items[0])
 }
 
 func (sp *space) stamp() {

@@ -11,7 +11,10 @@ import (
 // usage orders queues and namespaces by what they hold and have held, by weight.
 type usage struct{ halfLife time.Duration }
 
-func newUsage(a Args) Plugin { return usage{a.Duration("halfLife", 24*time.Hour)} }
+// DefaultHalfLife is after how long what was held counts half where a policy does not say.
+const DefaultHalfLife = 24 * time.Hour
+
+func newUsage(a Args) Plugin { return usage{a.Duration("halfLife", DefaultHalfLife)} }
 
 func (p usage) Open(s *Session) {
 	past := func(u *Usage) float64 {

@@ -22,12 +22,13 @@ def test_a_job_is_written_as_a_job_file() -> None:
         inputs=[Input("s3://imagenet-mini/", size="150GiB")],
         time={"V100": "2h", "default": timedelta(hours=9)},
     )
-    job = Job("demo", prepare >> train, deadline="12h", budget=40, keep_on_failure="1h")
+    job = Job("demo", prepare >> train, deadline="12h", budget=40, keep_on_failure="1h", patience="3h")
     assert json.loads(job.to_json()) == {
         "apiVersion": "tradewind/v1",
         "name": "demo",
         "deadline": "12h",
         "budget": 40,
+        "patience": "3h",
         "keepOnFailure": "1h",
         "tasks": {
             "prepare": {"run": "true", "outputs": [{"name": "samples", "size": "40GiB"}]},

@@ -184,6 +184,14 @@ func checkCloud(ctx context.Context, k cloudkit.Kit, r cloudkit.Request) Checked
 		return missing(err)
 	}
 	c.Machines = len(running)
+	named, err := r.Settings.ReservedOf(k.Name)
+	if err != nil {
+		return missing(err)
+	}
+	for _, m := range named {
+		c.Reserved = append(c.Reserved, driver.Reserved{ID: m.ID, Where: m.Where(), InstanceType: m.InstanceType,
+			Count: m.Count, USDPerHour: m.USDPerHour, By: m.By})
+	}
 	return c
 }
 
@@ -269,6 +277,13 @@ func (a app) printCheck(r CloudCheck, output *command.Choice) error {
 				tone, verdict = text.Bad, checkFail
 			}
 			if err := line(tone, verdict, c.Name, l.What, l.Mend); err != nil {
+				return err
+			}
+		}
+		for _, k := range c.Reserved {
+			detail := fmt.Sprintf("reserved: %d of %s in %s (%s, %s) at %s USD an hour more, used first", k.Count,
+				k.InstanceType, k.Where, k.By, k.ID, text.USD(k.USDPerHour))
+			if err := line(text.Faint, checkNote, c.Name, detail, ""); err != nil {
 				return err
 			}
 		}

@@ -38,6 +38,9 @@ func (a app) checkElsewhere(ctx context.Context, broker Asked, names []string, p
 		for _, q := range r.Quotas {
 			c.Quotas = append(c.Quotas, driver.Quota(q))
 		}
+		for _, k := range r.Reserved {
+			c.Reserved = append(c.Reserved, driver.Reserved(k))
+		}
 		for _, l := range r.Missing {
 			c.Missing = append(c.Missing, driver.Lack(l))
 		}

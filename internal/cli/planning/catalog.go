@@ -1,9 +1,11 @@
 package planning
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -11,6 +13,8 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
+	"github.com/tradewind-broker/tradewind/internal/cloudkit"
+	"github.com/tradewind-broker/tradewind/pkg/broker/planner"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/accel"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
@@ -33,7 +37,7 @@ func Catalog(in *command.App) *cobra.Command {
 
 // searchFlags are the filters of catalog search.
 type searchFlags struct {
-	catalog                   string
+	catalog, state            string
 	gpu, cpus, memory         string
 	clouds, regions, zones    []string
 	instanceType              string
@@ -59,7 +63,9 @@ func (a app) searchCommand() *cobra.Command {
 		Short: "List machines that suit, cheapest first",
 		Long: "Lists the machines that have what the flags ask for, cheapest first. Without --gpu only machines\n" +
 			"without accelerators are listed; --gpu any lists both. Exits with 3 when there are none, and says\n" +
-			"what would be on offer instead.",
+			"what would be on offer instead. Prices are those that the clouds of the state folder said last, else those\n" +
+			"of the program. What an account has reserved comes first, at what it costs on the margin, with how many\n" +
+			"machines there are.",
 		Example: "  tradewind catalog search --gpu V100:8 --cloud aws,gcp\n" +
 			"  tradewind catalog search --cpus 8+ --memory 32-64 --spot --cheapest-per cloud\n" +
 			"  tradewind catalog search --instance-type p3.2xlarge --max-interruption 10%\n" +
@@ -84,6 +90,7 @@ func (a app) searchCommand() *cobra.Command {
 	p.IntVar(&f.limit, "limit", 20, "most machines to list; 0 is all")
 	p.Var(&f.cheapest, "cheapest-per", "only the cheapest of each, on each market")
 	command.CatalogFlag(c, &f.catalog)
+	a.StateFlag(c, &f.state)
 	f.output = command.OutputFlag(c)
 	for name, flag := range map[string]*command.Choice{
 		"arch": &f.arch, "market": &f.market, "service": &f.service, "max-interruption": &f.maxInterruption,
@@ -91,11 +98,11 @@ func (a app) searchCommand() *cobra.Command {
 	} {
 		command.CompleteChoice(c, name, flag)
 	}
-	c.RunE = func(*cobra.Command, []string) error {
+	c.RunE = func(c *cobra.Command, _ []string) error {
 		if f.spot && f.market.Value == "on-demand" {
 			return command.BadInput("--spot is --market spot", "--spot and --market on-demand exclude each other")
 		}
-		return a.search(f)
+		return a.search(c.Context(), f)
 	}
 	return c
 }
@@ -105,35 +112,86 @@ type SearchResult struct {
 	Offers []FoundOffer `json:"offers"`
 }
 
-// FoundOffer is an offer on one market.
+// FoundOffer is an offer on one market, or on capacity that the account has already: then Reservation is the cloud's ID
+// of that, and Reserved how many machines may run on it at once.
 type FoundOffer struct {
 	ID string `json:"id"` // with the market
 	catalog.Match
+	Reservation string `json:"reservation,omitempty"`
+	Reserved    int    `json:"reserved,omitempty"`
 }
 
-func (a app) search(f *searchFlags) error {
+// reservedOffers are those on capacity that the account has already, as far as they suit a query.
+func reservedOffers(c *catalog.Catalog, q catalog.Query) (all []FoundOffer, err error) {
+	known := c.Reserved()
+	if len(known) == 0 || q.Market == catalog.Spot {
+		return nil, nil
+	}
+	q.Market, q.CheapestPer, q.Limit = catalog.OnDemand, catalog.PerOffer, 0
+	q.Keep = func(m *catalog.Match) bool {
+		return slices.ContainsFunc(known, func(k catalog.Reserved) bool { return k.Covers(&m.Offer) })
+	}
+	err = c.Visit(q, func(m *catalog.Match) bool {
+		for i := range known {
+			if k := &known[i]; k.Covers(&m.Offer) {
+				on := *m
+				on.USDPerHour = k.USDPerHour + m.SurchargeUSD
+				all = append(all, FoundOffer{ID: planner.ReservedOffer(m, k), Match: on, Reservation: k.ID,
+					Reserved: k.Count})
+			}
+		}
+		return true
+	})
+	if errors.Is(err, catalog.ErrNoOffer) {
+		err = nil
+	}
+	return all, err
+}
+
+// market is how an offer is bought, in a column's words.
+func (o *FoundOffer) market() string {
+	if o.Reservation == "" {
+		return o.Market.String()
+	}
+	return fmt.Sprintf("reserved: %d", o.Reserved)
+}
+
+// open is the catalogue that plans are made on: of a folder where one is named, else as the clouds said last.
+func (f *searchFlags) open(ctx context.Context) (*catalog.Catalog, error) {
+	if f.catalog == "" {
+		if c, ok := cloudkit.ShelfOf(command.Absolute(f.state)).Catalog(ctx); ok {
+			return c, nil
+		}
+	}
+	return catalog.Open(f.catalog)
+}
+
+func (a app) search(ctx context.Context, f *searchFlags) error {
 	q, err := f.query()
 	if err != nil {
 		return err
 	}
-	c, err := catalog.Open(f.catalog)
+	c, err := f.open(ctx)
 	if err != nil {
 		return err
 	}
 	if err := KnownClouds(c, f.clouds); err != nil {
 		return err
 	}
+	offers, err := reservedOffers(c, q)
+	if err != nil {
+		return queryError(err)
+	}
 	found, err := c.Find(q)
 	var none *catalog.NoOfferError
 	if err != nil && !errors.As(err, &none) {
 		return queryError(err)
 	}
+	for _, m := range found {
+		offers = append(offers, FoundOffer{ID: m.ID(), Match: m})
+	}
 	if f.output.JSON() {
-		r := SearchResult{Offers: make([]FoundOffer, len(found))}
-		for i, m := range found {
-			r.Offers[i] = FoundOffer{ID: m.ID(), Match: m}
-		}
-		if err := a.PrintJSON(r); err != nil {
+		if err := a.PrintJSON(SearchResult{Offers: append([]FoundOffer{}, offers...)}); err != nil {
 			return err
 		}
 	}
@@ -144,7 +202,7 @@ func (a app) search(f *searchFlags) error {
 	if f.output.JSON() {
 		return nil
 	}
-	if err := a.PrintTable(offerTable(found, q.Service != catalog.NoService)); err != nil {
+	if err := a.PrintTable(offerTable(offers, q.Service != catalog.NoService)); err != nil {
 		return err
 	}
 	if f.limit > 0 && len(found) == f.limit {
@@ -265,7 +323,7 @@ func parseRange(flag, s string) (catalog.Range, error) {
 }
 
 // offerTable lists offers.
-func offerTable(found []catalog.Match, service bool) *text.Table {
+func offerTable(found []FoundOffer, service bool) *text.Table {
 	t := &text.Table{Columns: []text.Column{
 		{Name: "CLOUD"}, {Name: "REGION", Flexible: true}, {Name: "ZONE", Flexible: true, Optional: 3},
 		{Name: "TYPE", Flexible: true}, {Name: "ACCELERATOR"}, {Name: "VCPUS", Right: true}, {Name: "GIB", Right: true},
@@ -273,7 +331,8 @@ func offerTable(found []catalog.Match, service bool) *text.Table {
 		{Name: "SURCHARGE", Right: true, Optional: 2}, {Name: "INTERRUPTED", Optional: 4},
 		{Name: "GCO2/KWH", Right: true, Optional: 6},
 	}}
-	for _, m := range found {
+	for i := range found {
+		m := &found[i]
 		gpu, surcharge, interrupted, carbon := "", "", "", ""
 		if m.Accelerator != "" {
 			gpu = dag.AcceleratorKey(m.Accelerator, m.AcceleratorCount)
@@ -289,7 +348,7 @@ func offerTable(found []catalog.Match, service bool) *text.Table {
 		}
 		t.Row(m.Cloud, m.Region, m.Zone, m.InstanceType, gpu, text.Number(m.VCPU),
 			text.Number(math.Round(m.MemoryGiB*100)/100), string(m.Arch),
-			m.Market.String(), text.USD(m.USDPerHour), surcharge, interrupted, carbon)
+			m.market(), text.USD(m.USDPerHour), surcharge, interrupted, carbon)
 	}
 	return t
 }

@@ -301,6 +301,9 @@ func (t *PlanTask) place(c *record.Planned) {
 	if c.Offer.Spot {
 		t.Market = catalog.Spot.String()
 	}
+	if c.Offer.Reservation != "" {
+		t.Market = "reserved"
+	}
 	if c.Offer.Accelerator != "" {
 		t.Accelerator = dag.AcceleratorKey(c.Offer.Accelerator, c.Offer.AccelCount)
 	}

@@ -36,6 +36,7 @@ func Kit() cloudkit.Kit {
 
 func flags(f *pflag.FlagSet, s *cloudkit.Settings) {
 	cloudkit.NetworkFlags(f, s)
+	cloudkit.ReservedFlag(f, s)
 	f.StringVar(&s.InstanceProfile, "instance-profile", "",
 		"instance profile that machines get, for their tasks' own use (default: none)")
 	f.StringVar(&s.Profile, "profile", "",
@@ -86,11 +87,12 @@ func open(ctx context.Context, r cloudkit.Request) (*cloudkit.Opened, error) {
 	return &cloudkit.Opened{
 		Cloud: c, Checker: &check.Checker{SDK: sdk, Cloud: c, Regions: regions,
 			Deployment: r.Deployment}, Verifier: proofs, Regions: regions,
-		Refresh: func(ctx context.Context, s driver.Snapshots) (driver.Refreshed, error) {
-			one := refresh.Refresher{Cloud: c, Snapshots: s, Now: time.Now, Log: r.Log}
-			res, err := one.Refresh(ctx)
-			return driver.Refreshed{Offers: res.Offers, Kept: res.Kept}, err
-		},
+		Refresh: cloudkit.Reserving(aws.Name, r.Settings,
+			func(ctx context.Context, s driver.Snapshots) (driver.Refreshed, error) {
+				one := refresh.Refresher{Cloud: c, Snapshots: s, Now: time.Now, Log: r.Log}
+				res, err := one.Refresh(ctx)
+				return driver.Refreshed{Offers: res.Offers, Kept: res.Kept}, err
+			}),
 		Prices: func(waiting func(context.Context) ([]string, error)) cloudkit.Prices {
 			return prices{aws.NewSpotPrices(c, c.Watching(waiting), time.Now)}
 		},

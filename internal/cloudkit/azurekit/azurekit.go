@@ -46,6 +46,7 @@ func KitBy(assertion Assertion) cloudkit.Kit {
 
 func flags(f *pflag.FlagSet, s *cloudkit.Settings) {
 	cloudkit.NetworkFlags(f, s)
+	cloudkit.ReservedFlag(f, s)
 	f.StringVar(&s.Subscription, "subscription", "", "subscription of Azure, by its ID")
 	f.StringVar(&s.ResourceGroup, "resource-group", "", "group of the machines (default: the deployment's name)")
 	f.StringVar(&s.Principal, "principal", "",
@@ -117,8 +118,8 @@ func open(r cloudkit.Request, assertion Assertion) (*cloudkit.Opened, error) {
 		return nil, err
 	}
 	return &cloudkit.Opened{
-		Cloud: c, Checker: c, Verifier: proofs, Data: data, Regions: s.Regions, Refresh: refresher(c, r),
-		Secrets: secrets,
+		Cloud: c, Checker: c, Verifier: proofs, Data: data, Regions: s.Regions,
+		Refresh: cloudkit.Reserving(azure.Name, s, refresher(c, r)), Secrets: secrets,
 	}, nil
 }
 

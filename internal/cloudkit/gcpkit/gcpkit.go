@@ -34,6 +34,7 @@ func Kit() cloudkit.Kit {
 
 func flags(f *pflag.FlagSet, s *cloudkit.Settings) {
 	cloudkit.NetworkFlags(f, s)
+	cloudkit.ReservedFlag(f, s)
 	f.StringVar(&s.PushAccount, "push-account", "",
 		"service account as which Pub/Sub pushes notices of machines that are taken")
 	f.BoolVar(&s.TPUs, "tpus", false, "buy TPUs too: tpu.googleapis.com has to be on")
@@ -100,8 +101,9 @@ func open(ctx context.Context, r cloudkit.Request) (*cloudkit.Opened, error) {
 		return nil, err
 	}
 	return &cloudkit.Opened{
-		Cloud: c, Checker: c, Verifier: proofs, Data: data, Regions: s.Regions, Refresh: refresher(c, r),
-		Pushed: pushes, Secrets: secrets,
+		Cloud: c, Checker: c, Verifier: proofs, Data: data, Regions: s.Regions,
+		Refresh: cloudkit.Reserving(gcp.Name, s, refresher(c, r)),
+		Pushed:  pushes, Secrets: secrets,
 	}, nil
 }
 

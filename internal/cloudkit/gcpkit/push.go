@@ -7,20 +7,18 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/gcp"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/push"
 	"github.com/tradewind-broker/tradewind/pkg/identity"
 	"github.com/tradewind-broker/tradewind/pkg/identity/googleid"
 )
 
-// pushFunc is cloudkit.Opened.Pushed.
-type pushFunc func(ctx context.Context, bearer string, body []byte) (cloud.Notice, bool, error)
-
 // pushed reads pushes of Pub/Sub. Their token has to be for this broker's endpoint and made for the account that the
 // settings name; without one nothing is taken.
-func pushed(c *gcp.Cloud, s cloudkit.Settings, publicURL string) (pushFunc, error) {
+func pushed(c *gcp.Cloud, s cloudkit.Settings, publicURL string) (push.Read, error) {
 	if s.PushAccount == "" || publicURL == "" {
 		return nil, nil //nolint:nilnil // nothing is pushed
 	}
-	tokens, err := googleid.New(googleid.Config{Audience: publicURL + cloudkit.PushPath + Name, Keys: s.Proofs})
+	tokens, err := googleid.New(googleid.Config{Audience: publicURL + push.Path + Name, Keys: s.Proofs})
 	if err != nil {
 		return nil, err
 	}
@@ -35,7 +33,7 @@ func pushed(c *gcp.Cloud, s cloudkit.Settings, publicURL string) (pushFunc, erro
 		}
 		notice, relevant, err := gcp.DecodePush(body)
 		if err != nil {
-			return none, false, fmt.Errorf("%w: %w", cloudkit.ErrPush, err)
+			return none, false, fmt.Errorf("%w: %w", push.ErrNotice, err)
 		}
 		if !relevant {
 			return none, false, nil

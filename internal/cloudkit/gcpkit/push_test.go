@@ -22,6 +22,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/gcp"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/push"
 	"github.com/tradewind-broker/tradewind/pkg/identity"
 	"github.com/tradewind-broker/tradewind/pkg/identity/googleid"
 )
@@ -63,7 +64,7 @@ func google(t *testing.T) (keys string, sign func(jwt.MapClaims) string) {
 }
 
 // push is the body of a push with an entry of the audit log about a machine.
-func push(name, number string) []byte {
+func pushOf(name, number string) []byte {
 	entry := fmt.Sprintf(`{"insertId":"e1","timestamp":"2026-03-01T10:00:00Z","protoPayload":{"serviceName":"compute.googleapis.com",
 		"methodName":%q,"resourceName":"projects/demo/zones/us-central1-a/instances/%s"},"resource":{"type":"gce_instance","labels":{"instance_id":%q}}}`,
 		gcp.Preempted, name, number)
@@ -92,12 +93,12 @@ func TestAPushIsBelievedFromTheAccountThatIsNamedAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := launched[0].ID
-	ours := push(emulator.Bills()[0].Name, id)
+	ours := pushOf(emulator.Bills()[0].Name, id)
 	n, is, err := o.Pushed(t.Context(), sign(nil), ours)
 	if err != nil || !is || n.Cluster != "job.0.1" || n.Machine != id || n.Kind != cloud.Interruption {
 		t.Errorf("%v %v %+v", err, is, n)
 	}
-	if _, is, err := o.Pushed(t.Context(), sign(nil), push("tw-other-0", "7")); err != nil || is {
+	if _, is, err := o.Pushed(t.Context(), sign(nil), pushOf("tw-other-0", "7")); err != nil || is {
 		t.Errorf("of another deployment: %v %v", is, err)
 	}
 	for name, claims := range map[string]jwt.MapClaims{
@@ -115,7 +116,7 @@ func TestAPushIsBelievedFromTheAccountThatIsNamedAlone(t *testing.T) {
 	if _, _, err := o.Pushed(t.Context(), "nonsense", ours); !errors.Is(err, identity.ErrInvalid) {
 		t.Errorf("no token: %v", err)
 	}
-	if _, _, err := o.Pushed(t.Context(), sign(nil), []byte("{}")); !errors.Is(err, cloudkit.ErrPush) {
+	if _, _, err := o.Pushed(t.Context(), sign(nil), []byte("{}")); !errors.Is(err, push.ErrNotice) {
 		t.Errorf("no notice: %v", err)
 	}
 	settings.PushAccount = ""

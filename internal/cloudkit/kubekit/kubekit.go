@@ -26,6 +26,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 	driverkube "github.com/tradewind-broker/tradewind/pkg/cloud/kubernetes"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/kubernetes/refresh"
+	"github.com/tradewind-broker/tradewind/pkg/identity"
+	"github.com/tradewind-broker/tradewind/pkg/identity/kubeid"
 )
 
 // DefaultNamespace is where pods are made when no other is named.
@@ -58,6 +60,8 @@ func flags(f *pflag.FlagSet, s *cloudkit.Settings) {
 			"(default: gates, which are this broker's)")
 	f.StringSliceVar(&s.PullSecrets, "image-pull-secret", nil,
 		"Secrets of the namespace with the logins of registries that images are got from")
+	f.BoolVar(&s.Unproven, "unproven-pods", false,
+		"pods need not prove which they are, for clusters whose keys the broker may not read")
 	f.BoolVar(&s.Root, "root", false, "let tasks run as root, which the restricted Pod Security Standard forbids")
 }
 
@@ -173,17 +177,35 @@ func open(_ context.Context, r cloudkit.Request) (*cloudkit.Opened, error) {
 		}
 		places, regions = append(places, p), append(regions, p.Name)
 	}
-	c := driverkube.New(driverkube.Config{
+	settings := driverkube.Config{
 		Deployment: r.Deployment, Places: places, Agents: r.Agents, Image: s.AgentImage, AsRoot: s.Root,
 		PullSecrets: s.PullSecrets, Environment: s.Environment(), Graves: r.Graves, Log: r.Log,
-	})
+	}
+	var proofs identity.Verifier
+	if !s.Unproven && r.PublicURL != "" {
+		settings.Audience = r.PublicURL
+		if proofs, err = verifier(places, settings.Audience); err != nil {
+			return nil, err
+		}
+	}
+	c := driverkube.New(settings)
 	return &cloudkit.Opened{
-		Cloud: c, Checker: c, Watch: c.Watch, Regions: regions, FreshFor: freshFor,
+		Cloud: c, Checker: c, Watch: c.Watch, Regions: regions, FreshFor: freshFor, Verifier: proofs,
 		Refresh: func(ctx context.Context, snapshots driver.Snapshots) (driver.Refreshed, error) {
 			one := refresh.Refresher{Source: c, Snapshots: snapshots, USD: s.Prices}
 			return one.Refresh(ctx)
 		},
 	}, nil
+}
+
+// verifier checks the proofs of pods.
+func verifier(places []driverkube.Place, audience string) (identity.Verifier, error) {
+	cfg := kubeid.Config{Audience: audience}
+	for i := range places {
+		p := &places[i]
+		cfg.Places = append(cfg.Places, kubeid.Place{Name: p.Name, Namespace: p.Namespace, Keys: p.Keys})
+	}
+	return kubeid.New(cfg)
 }
 
 // place opens a context.

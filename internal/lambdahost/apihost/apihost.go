@@ -80,7 +80,7 @@ func New(h *lambdahost.Host) (*gateway.Gateway, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &gateway.Gateway{Handler: &waking{next: a, wake: activity.NewAWS(h).On, log: h.Log().Warn}, UserToken: token,
+	return &gateway.Gateway{Handler: &waking{next: pushes(h, a), wake: activity.NewAWS(h).On, log: h.Log().Warn}, UserToken: token,
 		Log: h.Log()}, nil
 }
 

@@ -12,7 +12,8 @@ import (
 // asks what to upload, or it is of a visit, which the machine's agent hears of by itself.
 func sleeps(r *http.Request) bool {
 	return r.Method == http.MethodGet || r.Method == http.MethodHead ||
-		strings.HasPrefix(r.URL.Path, gateway.AgentPaths) || r.URL.Path == api.MissingPath || visits(r.URL.Path)
+		strings.HasPrefix(r.URL.Path, gateway.AgentPaths) ||
+		strings.HasPrefix(r.URL.Path, gateway.PushPaths) || r.URL.Path == api.MissingPath || visits(r.URL.Path)
 }
 
 // visits says that a path is of /v1/jobs/JOB/tasks/TASK/visits, or of /v1/jobs/JOB/visits/ATTEMPT/VISIT/SIDE.

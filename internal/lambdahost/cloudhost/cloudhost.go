@@ -100,7 +100,8 @@ func New(env Env, cfg aws.Config, kit cloudkit.Kit, out io.Writer) (Handler, err
 	if err != nil {
 		return nil, fmt.Errorf("cloud %s: %w", kit.Name, err)
 	}
-	server := remote.Server{Cloud: opened.Cloud, Checker: opened.Checker, Refresh: opened.Refresh}
+	server := remote.Server{Cloud: opened.Cloud, Checker: opened.Checker, Refresh: opened.Refresh,
+		Pushed: opened.Pushed}
 	return func(ctx context.Context, message json.RawMessage) (json.RawMessage, error) {
 		current.Store(base.InvocationOf(ctx))
 		began := time.Now()

@@ -30,6 +30,9 @@ import (
 // AgentPaths is where the paths begin that agents call with tokens of their own.
 const AgentPaths = "/v1/agent/"
 
+// PushPaths is where the paths begin that clouds push to, with tokens of theirs.
+const PushPaths = "/v1/push/"
+
 // Gateway turns Lambda requests into HTTP ones.
 type Gateway struct {
 	Handler http.Handler
@@ -87,7 +90,7 @@ func (g *Gateway) Serve(ctx context.Context,
 
 // identify gives a request the authority that IAM has found it to have, and takes from it whatever looks like one.
 func (g *Gateway) identify(ctx context.Context, req *http.Request, in awsevents.APIGatewayV2HTTPRequest) {
-	if strings.HasPrefix(req.URL.Path, AgentPaths) {
+	if strings.HasPrefix(req.URL.Path, AgentPaths) || strings.HasPrefix(req.URL.Path, PushPaths) {
 		return
 	}
 	req.Header.Del("Authorization")

@@ -82,6 +82,12 @@ func (p *Planner) Plan(ctx context.Context, in record.PlanInput) (*record.Plan, 
 	return made.Plan(ctx, in)
 }
 
+// Reserves implements broker.Planner.
+func (p *Planner) Reserves(ctx context.Context) bool {
+	made, err := p.planner(ctx)
+	return err == nil && made.Reserves(ctx) // else Plan says why
+}
+
 // planner returns the planner on the newest catalogue. One that cannot be read is no reason not to plan.
 func (p *Planner) planner(ctx context.Context) (*planner.Planner, error) {
 	p.mu.Lock()

@@ -92,6 +92,9 @@ func (e Eye) look(ctx context.Context) api.CloudReport {
 	for _, q := range report.Quotas {
 		c.Quotas = append(c.Quotas, api.CloudQuota(q))
 	}
+	for _, k := range report.Reserved {
+		c.Reserved = append(c.Reserved, api.CloudReserved(k))
+	}
 	fatal := false
 	for _, l := range report.Missing {
 		fatal = fatal || l.Fatal

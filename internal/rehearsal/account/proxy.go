@@ -18,7 +18,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/rehearsal/sandbox"
 )
 
-// Proxy stands between the functions and the emulator.
+// Proxy stands between the functions and the emulators.
 type Proxy struct {
 	count    *Counter
 	rights   *Rights
@@ -27,9 +27,6 @@ type Proxy struct {
 	trace    *Trace
 	log      *slog.Logger
 	next     *httputil.ReverseProxy
-	// table lets one request at a time to the table: moto puts back a copy of all of it when a transaction is
-	// cancelled, and what others wrote meanwhile is gone.
-	table sync.Mutex
 
 	functions map[string]*sandbox.Function // that others may invoke, once they are there
 
@@ -43,23 +40,14 @@ type Proxy struct {
 	ended    map[string]string // why machines ended that nobody terminated: a code of EC2's, by ID
 }
 
-// newProxy makes a proxy of an emulator. A seed makes the same calls fail, as far as they come in the same order.
-func newProxy(emulator string, count *Counter, rights *Rights, seed uint64, log *slog.Logger) (*Proxy, error) {
-	to, err := url.Parse(emulator)
-	if err != nil {
-		return nil, err
-	}
+// newProxy makes a proxy of the emulators. A seed makes the same calls fail, as far as they come in the same order.
+func newProxy(front *httputil.ReverseProxy, count *Counter, rights *Rights, seed uint64, log *slog.Logger) *Proxy {
 	p := &Proxy{count: count, rights: rights, log: log, rand: rand.New(rand.NewPCG(seed, 1)), //nolint:gosec // no secret
 		without: map[string]bool{}}
 	p.next = &httputil.ReverseProxy{
-		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to); r.Out.Host = r.In.Host },
-		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
-			log.Debug("proxy", "err", err)
-			w.WriteHeader(http.StatusBadGateway)
-		},
-		ModifyResponse: p.explain,
+		Transport: front.Transport, Rewrite: front.Rewrite, ErrorHandler: front.ErrorHandler, ModifyResponse: p.explain,
 	}
-	return p, nil
+	return p
 }
 
 // Ended notes why a machine ended that nobody terminated. moto knows one reason only, that somebody did.
@@ -201,7 +189,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.invoke(answer, r, name, body)
 	} else {
 		began := time.Now()
-		p.forward(who.service, answer, r)
+		p.next.ServeHTTP(answer, r)
 		p.trace.add(Span{InService, function, who.service, began, time.Now()})
 	}
 	if who.granted && answer.status < http.StatusMultipleChoices {
@@ -215,14 +203,6 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if lost {
 		panic(http.ErrAbortHandler) // the connection is cut
 	}
-}
-
-func (p *Proxy) forward(service string, w http.ResponseWriter, r *http.Request) {
-	if service == "dynamodb" {
-		p.table.Lock()
-		defer p.table.Unlock()
-	}
-	p.next.ServeHTTP(w, r)
 }
 
 // refuse says whether a launch is refused. One that was is refused again, as whoever asked may not have lived to note

@@ -10,7 +10,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"sync"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -27,9 +27,13 @@ type streamFeed struct {
 	mapping  *Mapping
 	function *sandbox.Function
 	cfg      aws.Config
-	table    sync.Locker // of the proxy
 	log      *slog.Logger
 	dead     func(ctx context.Context, arn string, body []byte)
+
+	shard    string // that is being read
+	after    string // sequence number of its last record that was
+	iterator string // "" is to be asked for
+	ended    string // the shard that was read to its end
 }
 
 // look is how often a shard without news is read; Lambda reads four times a second.
@@ -38,9 +42,8 @@ const look = 250 * time.Millisecond
 type record = map[string]any
 
 func (f *streamFeed) run(ctx context.Context) {
-	after := "" // sequence number of the last record
 	for ctx.Err() == nil {
-		records, err := f.read(ctx, after)
+		records, err := f.read(ctx)
 		if err != nil {
 			if ctx.Err() == nil {
 				f.log.Warn("stream", "err", err)
@@ -52,50 +55,80 @@ func (f *streamFeed) run(ctx context.Context) {
 			_ = clock.Pause(ctx, look)
 			continue
 		}
-		if d, ok := records[len(records)-1]["dynamodb"].(map[string]any); ok {
-			after = fmt.Sprint(d["SequenceNumber"])
-		}
 		f.deliver(ctx, f.filter(records))
 	}
 }
 
-// read returns the records after one. Every time with a new iterator: moto's ends, without saying so, with the next
-// transaction that is cancelled, since it then puts a copy of the table in its place.
-func (f *streamFeed) read(ctx context.Context, after string) ([]record, error) {
-	iterator, err := f.iterator(ctx, after)
+// read returns the records that have come since, of one shard at a time: a stream begins another one now and then,
+// whose records are later than all of the one before.
+func (f *streamFeed) read(ctx context.Context) ([]record, error) {
+	if f.iterator == "" {
+		if err := f.find(ctx); err != nil || f.iterator == "" {
+			return nil, err
+		}
+	}
+	var out struct {
+		Records           []record
+		NextShardIterator string // none of a shard that has been read to its end
+	}
+	err := f.call(ctx, "GetRecords", map[string]any{"ShardIterator": f.iterator, "Limit": 1000}, &out)
 	if err != nil {
+		f.iterator = "" // it may be too old
 		return nil, err
 	}
-	var out struct{ Records []record }
-	err = f.call(ctx, "GetRecords", map[string]any{"ShardIterator": iterator, "Limit": 1000}, &out)
-	return out.Records, err
+	f.iterator = out.NextShardIterator
+	if f.iterator == "" {
+		f.ended, f.after = f.shard, ""
+	} else if n := len(out.Records); n > 0 {
+		if d, ok := out.Records[n-1]["dynamodb"].(map[string]any); ok {
+			f.after = fmt.Sprint(d["SequenceNumber"])
+		}
+	}
+	return out.Records, nil
 }
 
-// iterator is of the stream's only shard: after a record, or from its beginning.
-func (f *streamFeed) iterator(ctx context.Context, after string) (string, error) {
+// find finds where to read on: in the shard that is being read, after its last record that was, or at the beginning of
+// the one that follows it. There may be none yet.
+func (f *streamFeed) find(ctx context.Context) error {
 	var stream struct {
 		StreamDescription struct {
-			Shards []struct {
-				ShardID string `json:"ShardId"`
-			}
+			Shards []shard
 		}
 	}
 	if err := f.call(ctx, "DescribeStream", map[string]any{"StreamArn": f.mapping.Source}, &stream); err != nil {
-		return "", err
+		return err
 	}
-	if n := len(stream.StreamDescription.Shards); n != 1 {
-		return "", fmt.Errorf("rehearsal: the stream has %d shards", n)
+	if f.shard == "" || f.shard == f.ended {
+		next := following(stream.StreamDescription.Shards, f.ended)
+		if next == "" {
+			return nil
+		}
+		f.shard = next
+	}
+	in := map[string]any{"StreamArn": f.mapping.Source, "ShardId": f.shard, "ShardIteratorType": "TRIM_HORIZON"}
+	if f.after != "" {
+		in["ShardIteratorType"], in["SequenceNumber"] = "AFTER_SEQUENCE_NUMBER", f.after
 	}
 	var it struct{ ShardIterator string }
-	in := map[string]any{
-		"StreamArn": f.mapping.Source, "ShardId": stream.StreamDescription.Shards[0].ShardID,
-		"ShardIteratorType": "TRIM_HORIZON",
-	}
-	if after != "" {
-		in["ShardIteratorType"], in["SequenceNumber"] = "AFTER_SEQUENCE_NUMBER", after
-	}
 	err := f.call(ctx, "GetShardIterator", in, &it)
-	return it.ShardIterator, err
+	f.iterator = it.ShardIterator
+	return err
+}
+
+type shard struct {
+	ID     string `json:"ShardId"`
+	Parent string `json:"ParentShardId"`
+}
+
+// following is the shard after one; after none, the oldest. The table has one partition, so none has two children.
+func following(all []shard, after string) string {
+	for _, s := range all {
+		known := slices.ContainsFunc(all, func(p shard) bool { return p.ID == s.Parent })
+		if after == "" && !known || after != "" && s.Parent == after {
+			return s.ID
+		}
+	}
+	return ""
 }
 
 func (f *streamFeed) filter(records []record) []record {
@@ -202,8 +235,6 @@ func (f *streamFeed) call(ctx context.Context, action string, in, out any) error
 		time.Now()); err != nil {
 		return err
 	}
-	f.table.Lock()
-	defer f.table.Unlock()
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return err

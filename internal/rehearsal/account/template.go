@@ -32,10 +32,10 @@ type Resource struct {
 	Properties map[string]any
 }
 
-// setAside says which types of resource the rehearsal is itself: moto's CloudFormation does not know them, or would
-// carry them out in its own way, with Docker.
+// setAside says which types of resource the rehearsal makes or is itself: moto's CloudFormation does not know them,
+// would carry them out in its own way, with Docker, or would put them where they are not looked for, as the table.
 func setAside(typ string) bool {
-	return typ == "AWS::Lambda::EventSourceMapping" || typ == "AWS::Lambda::EventInvokeConfig" ||
+	return typ == tableType || typ == "AWS::Lambda::EventSourceMapping" || typ == "AWS::Lambda::EventInvokeConfig" ||
 		strings.HasPrefix(typ, "AWS::ApiGatewayV2::") || strings.HasPrefix(typ, "AWS::Scheduler::")
 }
 
@@ -142,7 +142,7 @@ func (t *Template) rawResources() map[string]map[string]any {
 	return out
 }
 
-// resolve fills in the references. The stream's ARN is the emulator's to tell.
+// resolve fills in the references. The stream's ARN is the emulator's to tell, once the table is there.
 func (t *Template) resolve(stream string) {
 	t.stream = stream
 	for id, r := range t.rawResources() {

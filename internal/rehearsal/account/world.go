@@ -73,7 +73,8 @@ type World struct {
 	Hypervisor *Hypervisor
 
 	authority *imdstest.Authority // signs what machines are
-	emulator  *emulator.Process
+	emulated  *emulated
+	front     string // where both emulators answer
 	clockwork *clockwork
 	servers   []*http.Server
 	logs      []*os.File
@@ -86,7 +87,7 @@ type World struct {
 // mostSandboxes bounds the processes of one function: this is one computer.
 const mostSandboxes = 4
 
-// Open starts an emulator, deploys to it, and connects all that is deployed. Close ends it.
+// Open starts the emulators, deploys to them, and connects all that is deployed. Close ends it.
 func Open(ctx context.Context, o Options) (_ *World, err error) {
 	w := &World{Options: o, Count: &Counter{}, Functions: map[string]*sandbox.Function{}}
 	ctx, w.stop = context.WithCancel(ctx)
@@ -98,13 +99,20 @@ func Open(ctx context.Context, o Options) (_ *World, err error) {
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, err
 	}
-	if w.emulator, err = emulator.Start(emulator.MotoServer("MOTO_ACCOUNT_ID=" + account)); err != nil {
+	if w.emulated, err = startEmulators(); err != nil {
 		return nil, err
 	}
 	if w.authority, err = imdstest.NewAuthority(); err != nil {
 		return nil, err
 	}
-	w.Config = emulator.Config(w.emulator.Endpoint)
+	front, err := front(w.emulated.moto.Endpoint, w.emulated.local.Endpoint, o.Log)
+	if err != nil {
+		return nil, err
+	}
+	if w.front, err = w.serve(ctx, front); err != nil {
+		return nil, err
+	}
+	w.Config = emulator.Config(w.front)
 	w.User = aws.Credentials{AccessKeyID: "AKIAUSER", SecretAccessKey: "the-users-secret-key"}
 	a, err := deploy.ReadAssembly(o.Assembly)
 	if err != nil {
@@ -121,9 +129,7 @@ func Open(ctx context.Context, o Options) (_ *World, err error) {
 		w.Trace.deployment = w.Stack.Name
 	}
 	w.Rights = w.Template.rights()
-	if w.Proxy, err = newProxy(w.emulator.Endpoint, w.Count, w.Rights, o.Seed, o.Log); err != nil {
-		return nil, err
-	}
+	w.Proxy = newProxy(front, w.Count, w.Rights, o.Seed, o.Log)
 	if w.Mappings, err = w.Template.mappings(); err != nil {
 		return nil, err
 	}
@@ -144,6 +150,11 @@ func (w *World) deploy(ctx context.Context) error {
 		return err
 	}
 	target.Look = 50 * time.Millisecond
+	stream, err := w.Template.tables(ctx, dynamodb.NewFromConfig(w.Config))
+	if err != nil {
+		return err
+	}
+	w.Template.resolve(stream)
 	stack, err := w.Template.writeFor(w.Stack, w.Dir)
 	if err != nil {
 		return err
@@ -155,19 +166,12 @@ func (w *World) deploy(ctx context.Context) error {
 		return err
 	}
 	// Before anything is put in a bucket.
-	w.Template.resolve("")
 	for _, name := range w.Template.doors() {
 		if _, err := sqs.NewFromConfig(w.Config).CreateQueue(ctx,
 			&sqs.CreateQueueInput{QueueName: aws.String(shadowQueue(name))}); err != nil {
 			return err
 		}
 	}
-	table, err := dynamodb.NewFromConfig(w.Config).DescribeTable(ctx,
-		&dynamodb.DescribeTableInput{TableName: &w.Stack.Name})
-	if err != nil {
-		return err
-	}
-	w.Template.resolve(aws.ToString(table.Table.LatestStreamArn))
 	w.clockwork = &clockwork{
 		scheduler: scheduler.NewFromConfig(w.Config), sqs: sqs.NewFromConfig(w.Config), group: w.Stack.Name,
 		speed: w.Speed, log: w.Log, invoke: w.invoke,
@@ -223,7 +227,7 @@ func (w *World) hasten(ctx context.Context) error {
 }
 
 // QueueURL is where the emulator serves a queue.
-func (w *World) QueueURL(name string) string { return w.emulator.Endpoint + "/" + account + "/" + name }
+func (w *World) QueueURL(name string) string { return w.front + "/" + account + "/" + name }
 
 // serve listens on loopback.
 func (w *World) serve(ctx context.Context, h http.Handler) (string, error) {
@@ -346,7 +350,7 @@ func (w *World) feed(ctx context.Context, m *Mapping) error {
 		return fmt.Errorf("rehearsal: mapping %s is of %s, which is not deployed", m.ID, m.Function)
 	}
 	if m.Source == w.Template.stream {
-		s := &streamFeed{mapping: m, function: f, cfg: w.Config, table: &w.Proxy.table, log: w.Log,
+		s := &streamFeed{mapping: m, function: f, cfg: w.Config, log: w.Log,
 			dead: func(ctx context.Context, arn string, body []byte) {
 				url, text := w.QueueURL(queueName(arn)), string(body)
 				if _, err := w.clockwork.sqs.SendMessage(ctx,
@@ -397,8 +401,8 @@ func (w *World) Kills() int {
 // Calm ends the chaos' failing calls.
 func (w *World) Calm() { w.Proxy.FailCalls(0) }
 
-// Emulator is the emulator's endpoint, past the proxy.
-func (w *World) Emulator() string { return w.emulator.Endpoint }
+// Emulator is the emulators' endpoint, past the proxy.
+func (w *World) Emulator() string { return w.front }
 
 // Usage is what each function has used.
 func (w *World) Usage() map[string]sandbox.Usage {
@@ -433,8 +437,8 @@ func (w *World) Close() {
 	for _, f := range w.Functions {
 		f.Close()
 	}
-	if w.emulator != nil {
-		w.emulator.Stop()
+	if w.emulated != nil {
+		w.emulated.stop()
 	}
 	for _, l := range w.logs {
 		_ = l.Close()

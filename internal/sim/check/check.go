@@ -57,6 +57,8 @@ const (
 	InvAsleep = "what rests holds nothing"
 	// InvBlock: nothing is bought where it has just been refused.
 	InvBlock = "a blocked location is left alone"
+	// InvReserved: no more machines are at work on what an account has reserved than there are.
+	InvReserved = "no more on a reservation than there is"
 	// InvIntent: nothing is bought before it was recorded that it would be.
 	InvIntent = "intent before action"
 	// InvCluster: at most one set of machines lives for an attempt.
@@ -90,6 +92,8 @@ const (
 	// InvCause: a job that failed did so for a cause: a task's exit code, no feasible plan, its budget, its queue's
 	// quota.
 	InvCause = "a job fails only for cause"
+	// InvPatience: a job that merely blocks stand in the way of waits for their end, as long as its patience lasts.
+	InvPatience = "blocks that end are waited for"
 	// InvNotice: what runs is told to save its work when its machine is about to be taken and the cloud has said so.
 	InvNotice = "a notice is passed on"
 	// InvDeadline: see Guarantee.
@@ -112,7 +116,7 @@ type Checker struct {
 	OnTime   bool // nothing is to take longer than planned, by the planner of a world
 	wanted   []*Wanted
 	wantedBy map[string]*Wanted         // by name
-	noPlan   map[string]bool            // jobs, by name, that were told that there is no plan
+	noPlan   map[string]noPlan          // jobs, by name, that were told that there is no plan
 	outputs  map[string]bool            // of attempts, by their prefixes
 	idle     map[*Machine]time.Duration // how long nothing has needed a machine
 	Jobs     map[string]*Job
@@ -133,6 +137,7 @@ type Checker struct {
 	gangs    gangChecker
 	grown    []string // queues that hold more than before the transaction
 	pool     poolChecker
+	policy   policyChecker
 	reclaim  reclaimChecker
 	heardOf  map[string][]heardOf       // prices that the broker has in its records, by listing
 	held     map[*Machine]time.Duration // how long a machine runs for what is suspended
@@ -204,7 +209,7 @@ type Job struct {
 func New(t *timeline.Timeline, s *weather.Sky, cfg record.Config, records *mem.Store, world World) *Checker {
 	return &Checker{
 		Timeline: t, sky: s, cfg: cfg, store: records, world: world, wantedBy: map[string]*Wanted{},
-		noPlan: map[string]bool{}, outputs: map[string]bool{}, idle: map[*Machine]time.Duration{},
+		noPlan: map[string]noPlan{}, outputs: map[string]bool{}, idle: map[*Machine]time.Duration{},
 		Jobs: map[string]*Job{}, byName: map[string]*Job{}, queues: map[string]record.Queue{},
 		claimed: map[string]promise{}, gangs: gangChecker{
 			broken: map[string]events.GangBroken{}, leaving: map[string]bool{},
@@ -248,9 +253,6 @@ func (c *Checker) Expect(j *Wanted) {
 	c.wanted = append(c.wanted, j)
 	c.wantedBy[j.Spec.Name] = j
 }
-
-// Infeasible notes that a job was told that there is no plan for it: it may fail for that.
-func (c *Checker) Infeasible(name string) { c.noPlan[name] = true }
 
 // Kept notes that the outputs of an attempt are there.
 func (c *Checker) Kept(prefix string) { c.outputs[prefix] = true }
@@ -318,11 +320,13 @@ func (c *Checker) Committed(tx store.Tx) {
 	}
 	if q, ok := c.queues[queue]; ok {
 		c.checkQueue(q)
+		c.checkSpaces(q)
 	}
 	c.checkQuotas()
 	c.checkBroken()
 	c.checkTogether()
 	c.checkAssigned()
+	c.checkReserved()
 }
 
 func (c *Checker) touch(s *Job) {

@@ -140,7 +140,11 @@ func (c *Checker) cause(s *Job) {
 			return
 		}
 	}
-	if c.noPlan[s.Name] || strings.Contains(j.Reason, "allows") && (c.bounded(j.Queue) || c.narrow(s)) {
+	if n, told := c.noPlan[s.Name]; told {
+		c.checkPatience(s, n)
+		return
+	}
+	if strings.Contains(j.Reason, "allows") && (c.bounded(j.Queue) || c.narrow(s)) {
 		return
 	}
 	for _, k := range s.order {

@@ -229,6 +229,7 @@ func (c *Checker) avoidAfter(a record.Attempt) {
 		default:
 			b.Region, b.Zone, b.InstanceType, b.Market = a.Offer.Region, a.Offer.Zone, a.Offer.InstanceType,
 				marketName(a.Offer.Spot)
+			b.Reservation = a.Offer.Reservation
 		}
 		c.avoid = append(c.avoid, avoided{b, c.Now})
 		return

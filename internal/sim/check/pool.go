@@ -46,10 +46,16 @@ func (c *Checker) partition(w *store.Write) {
 	if _, known := c.pool.parts[w.Key]; !known {
 		c.pool.order = append(c.pool.order, w.Key)
 	}
-	c.pool.freed = append(c.pool.freed, taken(c.pool.parts[w.Key], p)...)
+	before := c.pool.parts[w.Key]
+	c.pool.freed = append(c.pool.freed, taken(before, p)...)
 	c.pool.parts[w.Key] = p
 	for i := range p.Machines {
 		c.holds(p.Pool, &p.Machines[i])
+		var was *record.PoolMachine
+		if k, found := before.Machine(p.Machines[i].ID); found {
+			was = &before.Machines[k]
+		}
+		c.checkHours(p.Pool, was, &p.Machines[i])
 	}
 }
 

@@ -157,9 +157,9 @@ func (s *Job) claim(task int) string {
 // the first of it. Room that was promised before the other was overdue in the queue, or before it could go, stays
 // promised.
 func (c *Checker) checkOvertaken(s *Job, a record.Attempt) {
-	limit := c.cfg.OverdueAfter
+	limit := c.overtakes()
 	for _, i := range s.gang(a.Task) {
-		if a.Admitted.Sub(s.Tasks[i].ReadyAt) >= limit {
+		if a.Admitted.Sub(s.Tasks[i].ReadyAt) >= c.cfg.OverdueAfter {
 			return
 		}
 	}

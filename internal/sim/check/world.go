@@ -226,6 +226,7 @@ func (c *Checker) Look() {
 			if m.Alive() {
 				c.checkOwned(s, m)
 				c.checkSuspended(s, m)
+				c.checkAfterHours(m)
 			}
 		}
 		c.checkBudget(s)

@@ -11,6 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/sim/weather"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
@@ -20,17 +21,30 @@ type planner struct {
 	list     []weather.Listing
 	overhead time.Duration // to launch, boot and stage, and what goes wrong with it
 	detect   time.Duration // until a machine that was taken is missed
+	reserved map[string]int
 }
 
 // New makes one. It is safe for concurrent use.
-func New() broker.Planner {
-	return &planner{list: weather.Catalogue(), overhead: PlannedOverhead, detect: PlannedDetect}
+func New() broker.Planner { return Having(nil) }
+
+// Having makes one for accounts that have some machines already, by the ID of their listing. Jobs with a deadline or a
+// budget do without, as they may find these taken, and are promised otherwise. It takes no care that one plan puts no
+// more on them than there are: that is the broker's.
+func Having(reserved map[string]int) broker.Planner {
+	return &planner{list: weather.Catalogue(), overhead: PlannedOverhead, detect: PlannedDetect, reserved: reserved}
 }
+
+// Reserves implements broker.Planner.
+func (p *planner) Reserves(context.Context) bool { return len(p.reserved) > 0 }
+
+// reservedShare is what of the price on demand an hour on a reserved machine costs on the margin.
+const reservedShare = 0.1
 
 // choice is one offer for one task.
 type choice struct {
 	weather.Listing
 	spot  bool
+	mine  int           // of a reserved one, how many there are; 0 is none
 	rate  float64       // USD per hour of one machine
 	usd   float64       // expected, for what is left of the task
 	run   time.Duration // for what is left of the task
@@ -39,10 +53,22 @@ type choice struct {
 }
 
 func (c choice) id() string {
+	if c.mine > 0 {
+		return c.ID() + "/reserved"
+	}
 	if c.spot {
 		return c.ID() + "/" + string(dag.MarketSpot)
 	}
 	return c.ID() + "/" + string(dag.MarketOnDemand)
+}
+
+// offer is what the cloud is asked for.
+func (c choice) offer() cloud.Offer {
+	o := c.Offer(c.spot, c.rate)
+	if c.mine > 0 {
+		o.Reservation, o.Reserved = c.InstanceType+"-"+c.Zone, c.mine
+	}
+	return o
 }
 
 // planning is one plan being made.
@@ -111,6 +137,9 @@ func (g *planning) task(i int) {
 				slowest = max(slowest, c.safe)
 			}
 			g.options[i] = append(g.options[i], c)
+			if own, ok := g.own(t, c); ok && !g.blocked(own) {
+				g.options[i] = append(g.options[i], own)
+			}
 		}
 	}
 	if len(g.options[i]) == 0 {
@@ -123,6 +152,21 @@ func (g *planning) task(i int) {
 		}
 	}
 	slices.SortStableFunc(g.options[i], func(a, b choice) int { return cmp.Compare(a.usd, b.usd) })
+}
+
+// own is the choice on a machine that the account has, where others leave room for the task.
+func (g *planning) own(t *dag.Task, c choice) (choice, bool) {
+	c.mine = g.reserved[c.ID()]
+	if c.spot || c.mine == 0 || g.in.DeadlineHours != nil || g.in.BudgetUSD != nil {
+		return c, false
+	}
+	c.rate, c.usd = c.rate*reservedShare, c.usd*reservedShare
+	id, _ := record.HeldBy(c.offer())
+	used := t.Nodes
+	for _, h := range g.in.Held[id] {
+		used += h.Machines
+	}
+	return c, used <= c.mine
 }
 
 // suits says whether a machine has what a task asks for.
@@ -163,7 +207,7 @@ func (g *planning) option(t *dag.Task, facts record.TaskFacts, l weather.Listing
 }
 
 func (g *planning) blocked(c choice) bool {
-	o := c.Offer(c.spot, c.rate)
+	o := c.offer()
 	return slices.ContainsFunc(g.in.Blocks, func(b record.Block) bool { return b.Covers(o, g.in.Now) })
 }
 
@@ -283,14 +327,14 @@ func (g *planning) plan(picks []int, late bool) *record.Plan {
 			at = int32(len(plan.Offers)) //nolint:gosec // a handful
 			index[c.id()] = at
 			plan.Offers = append(plan.Offers, record.Planned{
-				ID: c.id(), Offer: c.Offer(c.spot, c.rate), VCPU: c.VCPU, MemoryGiB: 4 * c.VCPU,
+				ID: c.id(), Offer: c.offer(), VCPU: c.VCPU, MemoryGiB: 4 * c.VCPU,
 				OnDemandUSD: c.OnDemandUSD,
 			})
 		}
 		plan.Choice[i], plan.TaskUSD[i], plan.TaskHours[i] = at, c.usd, c.run.Hours()
 		cheapest := math.Inf(1)
 		for _, o := range options {
-			if !o.spot {
+			if !o.spot && o.mine == 0 {
 				cheapest = min(cheapest, o.usd)
 			}
 		}

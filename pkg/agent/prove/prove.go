@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
 	"time"
 
@@ -16,9 +17,12 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/clock"
 )
 
-// EnvCloud names the cloud whose metadata service is asked: aws, gcp, azure; none when empty. Where the service is, the
-// environment of package notices says.
-const EnvCloud = "TRADEWIND_PROOF"
+// EnvCloud names the cloud whose metadata service is asked: aws, gcp, azure, and kubernetes, where EnvFile is read;
+// none when empty. Where the service is, the environment of package notices says.
+const (
+	EnvCloud = "TRADEWIND_PROOF"
+	EnvFile  = "TRADEWIND_PROOF_FILE" // the token that the kubelet has made for the broker's address
+)
 
 // ErrUnknown says that the cloud is none that proves.
 var ErrUnknown = errors.New("prove: unknown cloud")
@@ -30,6 +34,7 @@ type Func func(ctx context.Context, nonce string) (*wire.Proof, error)
 type Config struct {
 	Cloud    string
 	URL      string // of the metadata service; the cloud's own when empty
+	File     string // of a pod's token
 	Audience string // the broker's address
 	// Pause is between the first two of three tries, and twice that between the others; a second when 0.
 	Pause time.Duration
@@ -56,8 +61,10 @@ func New(c Config) (Func, error) {
 		own, ask = "http://metadata.google.internal", s.google
 	case "azure":
 		ask = s.azure
+	case "kubernetes":
+		ask = func(context.Context, string) (string, error) { return token(c.File) }
 	default:
-		return nil, fmt.Errorf("%w: %q is none of aws, gcp, azure", ErrUnknown, c.Cloud)
+		return nil, fmt.Errorf("%w: %q is none of aws, gcp, azure, kubernetes", ErrUnknown, c.Cloud)
 	}
 	if s.base == "" {
 		s.base = own
@@ -106,6 +113,23 @@ func (s *service) google(ctx context.Context, _ string) (string, error) {
 func (s *service) azure(ctx context.Context, nonce string) (string, error) {
 	query := url.Values{"api-version": {"2021-02-01"}, "nonce": {nonce}}
 	return s.call(ctx, http.MethodGet, "/metadata/attested/document?"+query.Encode(), "Metadata", "true")
+}
+
+// token reads a pod's, which the kubelet renews.
+func token(file string) (string, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return "", fmt.Errorf("prove: %w", err)
+	}
+	defer f.Close() //nolint:errcheck // only read
+	text, err := io.ReadAll(io.LimitReader(f, wire.MaxProof+1))
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("prove: %w", err)
+	case len(text) == 0 || len(text) > wire.MaxProof:
+		return "", fmt.Errorf("prove: %s: %d bytes", file, len(text))
+	}
+	return strings.TrimSpace(string(text)), nil
 }
 
 func (s *service) call(ctx context.Context, method, path, header, value string) (string, error) {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -95,6 +97,23 @@ func TestAServiceThatFailsIsAskedAgain(t *testing.T) {
 	cancel()
 	if _, err := f(ctx, "n"); err == nil {
 		t.Error("it goes on when it is to end")
+	}
+}
+
+func TestAPodsTokenIsRead(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "token")
+	f := asker(t, prove.Config{Cloud: "kubernetes", File: file})
+	if proof, err := f(t.Context(), "n"); err == nil {
+		t.Errorf("without a file: %+v", proof)
+	}
+	for text, good := range map[string]bool{"a.b.c\n": true, "": false, strings.Repeat("x", wire.MaxProof+1): false} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		proof, err := f(t.Context(), "n")
+		if good && (err != nil || *proof != wire.Proof{Cloud: "kubernetes", Document: "a.b.c"}) || !good && err == nil {
+			t.Errorf("%.10q: %+v, %v", text, proof, err)
+		}
 	}
 }
 

@@ -113,6 +113,9 @@ func (o offer) id() string {
 	return id + o.InstanceType + "/on-demand"
 }
 
+// Reserves implements broker.Planner.
+func (Planner) Reserves(context.Context) bool { return false }
+
 // Plan makes a plan. A job with a budget below a cent has none.
 func (Planner) Plan(_ context.Context, in record.PlanInput) (*record.Plan, error) {
 	if b := in.Spec.Budget; b > 0 && b < 0.01 {

@@ -9,18 +9,23 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
+// largeTook is how long ago a Large job was submitted; its tasks began one after another since.
+const largeTook = 2 * time.Hour
+
 // Large submits a job of n tasks of which all but the last, which waits for the others, have had an attempt and are
 // done, but for as many that run. What became of them is written as it is, for it would take a while to have it happen.
 func (w *World) Large(n, running int) (job string) {
 	w.t.Helper()
 	job = w.Submit(Wide("mosaic", n-2))
-	o := cpuOffers()[0]
+	begin := w.Clock.Now()
+	w.Clock.Advance(largeTook)
 	phases := make([]record.Phase, n)
 	for i := range n {
 		if phases[i] = record.PhaseWaiting; i == n-1 {
 			break
 		}
-		at := w.Clock.Now()
+		o := cpuOffers()[i%2]
+		at := begin.Add(time.Duration(i) * (largeTook - time.Minute) / time.Duration(n))
 		id := record.ClusterID(job, i, 1)
 		task := record.Task{Job: job, Index: i, State: record.TaskSucceeded, Try: 1, Attempt: 1, Plan: 1, ReadyAt: at,
 			StartedAt: at, EndedAt: at.Add(time.Minute)}

@@ -59,6 +59,7 @@ type World struct {
 	t       testing.TB
 	key     []byte
 	reports int
+	ticks   int
 }
 
 // Option changes the configuration of a World's API.
@@ -292,6 +293,29 @@ func (w *World) Take(job, task string) {
 		w.t.Fatal(err)
 	}
 	w.Drain()
+}
+
+// Tick tells prices of spot markets, and drains.
+func (w *World) Tick(prices ...events.PriceTick) {
+	w.t.Helper()
+	w.ticks++
+	err := w.Broker.Emit(context.Background(), "test", fmt.Sprint("tick-", w.ticks), events.MarketTicked{Prices: prices})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.Drain()
+}
+
+// Joins has a machine that has something join a pool.
+func (w *World) Joins(pool, machine string, has wire.PoolCapacity) {
+	w.t.Helper()
+	c := wire.PoolClaims{Pool: pool, Machine: machine, Joined: w.Clock.Now(), Expires: w.Clock.Now().Add(100 * time.Hour)}
+	for range 2 { // it is there from the second report on
+		if _, err := w.Broker.SyncMachine(context.Background(), c, wire.PoolReport{Capacity: has}); err != nil {
+			w.t.Fatal(err)
+		}
+		w.Drain()
+	}
 }
 
 // Request sends a request with the user token and a body.

@@ -3,6 +3,7 @@ package attempt
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -23,6 +24,9 @@ type Buying struct {
 	Spec    *dag.Task
 	regions []string // that the job allows
 	blocks  []record.Block
+	// held is who runs on the reserved capacity that it is planned on, inUse with how many machines.
+	held  record.Occupancy
+	inUse int
 }
 
 // Again loads what may have changed of an attempt since its intent: the job and the cluster. Nothing else writes the
@@ -72,7 +76,41 @@ func LoadBuying(u book.Reader, job string, task, attempt int) (st Buying, err er
 	if st.blocks, err = book.List[record.Block](u, record.PartBlocks, "", 0); err != nil {
 		return st, err
 	}
-	return st, nil
+	return st, st.loadHeld(u)
+}
+
+// loadHeld reads who runs on the reserved capacity that the attempt is planned on.
+func (st *Buying) loadHeld(u book.Reader) error {
+	name, reserved := record.HeldBy(st.Attempt.Offer)
+	if !reserved {
+		return nil
+	}
+	held, _, err := book.Get[record.Occupancy](u, record.HeldKey(name))
+	if err != nil {
+		return err
+	}
+	there, err := book.Holders(u, held)
+	if err != nil {
+		return err
+	}
+	held.ID = name
+	st.held, st.inUse = held.Now(there)
+	return nil
+}
+
+// hold counts the cluster among those that run on reserved capacity, in the transaction of its intent; false says that
+// there is no room on it.
+func (st *Buying) hold(d *record.Decision) bool {
+	o := st.Attempt.Offer
+	if o.Reservation == "" {
+		return true
+	}
+	if st.inUse+st.Attempt.Nodes > o.Reserved {
+		return false
+	}
+	st.held.Clusters[record.ClusterID(st.Job.ID, st.task.Index, st.Attempt.Number)] = st.Attempt.Nodes
+	d.Put(record.HeldKey(st.held.ID), st.held)
+	return true
 }
 
 // DecideIntent records that a cluster is about to be bought. proceed is false when the attempt is over, or its
@@ -101,6 +139,14 @@ func DecideIntent(st *Buying, cfg record.Config, now time.Time) (d record.Decisi
 			d.Replan(st.Job, k.Reason)
 			return d, false
 		}
+	}
+	if !st.hold(&d) {
+		reason := fmt.Sprintf("all %d machines of the reservation %s are in use", st.Attempt.Offer.Reserved,
+			st.Attempt.Offer.Reservation)
+		d := decideUnbought(st, record.OutcomeBlocked, reason, now)
+		d.Requeue(st.Job, st.task, st.Job.Plan.Version+1)
+		d.Replan(st.Job, reason)
+		return d, false
 	}
 	st.Cluster = record.Cluster{
 		ID: record.ClusterID(st.Job.ID, st.task.Index, st.Attempt.Number), Job: st.Job.ID, Task: st.task.Index,
@@ -271,6 +317,7 @@ func blockFor(o cloud.Offer, kind cloud.Kind, cause error, cfg record.Config, kn
 		b.Region, b.Family, b.Market = o.Region, record.Family(o.InstanceType), record.Market(o)
 	default:
 		b.Region, b.Zone, b.InstanceType, b.Market = o.Region, o.Zone, o.InstanceType, record.Market(o)
+		b.Reservation = o.Reservation
 	}
 	span := cfg.BlockFor[kind]
 	var e *cloud.Error

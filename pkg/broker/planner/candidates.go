@@ -26,11 +26,11 @@ func (b *builder) candidates(i int, c *class, gib float64) []option {
 	leftSpot := f != nil && f.OnDemand &&
 		slices.ContainsFunc(c.matches, func(m *match) bool { return m.Market == catalog.OnDemand })
 	for _, m := range c.matches {
-		if leftSpot && m.Market == catalog.Spot {
+		if leftSpot && m.Market == catalog.Spot || m.reserved != nil && !b.reserved.allows(i, max(t.Nodes, 1), m) {
 			continue
 		}
 		o, ok := b.annotate(t, m, b.work(i, m), nodes)
-		if m.Market == catalog.OnDemand {
+		if m.Market == catalog.OnDemand && m.reserved == nil {
 			baseline = math.Min(baseline, o.USD)
 		}
 		if ok && (m.kg > 0 || !b.countsCarbon()) {

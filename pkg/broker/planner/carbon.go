@@ -48,7 +48,7 @@ func (b *builder) countsCarbon() bool { return b.p.opt.LeastCarbon || b.p.opt.Ca
 
 // Emissions is what the machines of a plan for a job emit, kg CO2eq, 0 where some grid is not known.
 func (p *Planner) Emissions(in record.PlanInput, plan *record.Plan) float64 {
-	b, err := p.build(in)
+	b, err := p.build(in, p.reservations(in))
 	if err != nil || b.message != "" {
 		return 0
 	}

@@ -34,6 +34,8 @@ type match struct {
 	kg            float64 // kg CO2eq an hour; 0 where the grid is not known
 	// changes is what was learned of how a spot price changes, nil where it has not been seen to.
 	changes *record.MarketRecord
+	// reserved is the capacity that the account has, where the offer is on that; nil elsewhere.
+	reserved *catalog.Reserved
 }
 
 // offerOf is an offer as a cloud is asked for it.
@@ -44,8 +46,17 @@ func offerOf(m *catalog.Match) cloud.Offer {
 	}
 }
 
+// offer is the match as a cloud is asked for it.
+func (m *match) offer() cloud.Offer {
+	o := offerOf(&m.Match)
+	if m.reserved != nil {
+		o.Reservation, o.Reserved = m.reserved.ID, m.reserved.Count
+	}
+	return o
+}
+
 func (m *match) planned() record.Planned {
-	p := record.Planned{ID: m.id, Offer: offerOf(&m.Match), VCPU: m.VCPU, MemoryGiB: m.MemoryGiB,
+	p := record.Planned{ID: m.id, Offer: m.offer(), VCPU: m.VCPU, MemoryGiB: m.MemoryGiB,
 		OnDemandUSD: m.onDemand}
 	if p.Offer.USDPerHour = m.usd; p.Offer.Spot {
 		p.LossesPerHour, p.SurchargeUSD = m.rate, m.SurchargeUSD
@@ -88,7 +99,11 @@ func (b *builder) newClass(t *dag.Task, byZone bool) (*class, error) {
 			if byZone {
 				q.CheapestPer = catalog.PerZone
 			}
-			err := f.collect(q)
+			err := f.reserved(q)
+			if err != nil {
+				return nil, err
+			}
+			err = f.collect(q)
 			if errors.Is(err, catalog.ErrNoOffer) {
 				none = err
 				continue
@@ -162,12 +177,14 @@ func (b *builder) queries(t *dag.Task, r dag.Resources) []catalog.Query {
 }
 
 // keep refuses what is not bought, what is blocked now, and what lies outside the regions a job allows.
-func (b *builder) keep(m *catalog.Match) bool {
+func (b *builder) keep(m *catalog.Match) bool { return b.keepAs(m, offerOf(m)) }
+
+// keepAs does it for a match that a cloud is asked for as an offer.
+func (b *builder) keepAs(m *catalog.Match, o cloud.Offer) bool {
 	kind := m.Cloud + "/" + m.InstanceType
 	if slices.ContainsFunc(b.p.opt.Without, func(not string) bool { return strings.HasPrefix(kind, not) }) {
 		return false
 	}
-	o := offerOf(m)
 	if slices.ContainsFunc(b.in.Blocks, func(k record.Block) bool { return k.Covers(o, b.in.Now) }) {
 		return false
 	}

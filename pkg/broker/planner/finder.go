@@ -205,13 +205,14 @@ func (b *builder) undominated(all []*match, timed, byZone bool) []*match {
 	})
 	type group struct {
 		cloud, region, zone, machine, accelerator string
+		reserved                                  *catalog.Reserved
 		count                                     float64
 		market                                    catalog.Market
 	}
 	kept := map[group][]*match{}
 	var out []*match
 	for _, m := range all {
-		g := group{cloud: m.Cloud, region: m.Region, market: m.Market}
+		g := group{cloud: m.Cloud, region: m.Region, market: m.Market, reserved: m.reserved}
 		if byZone {
 			g.zone = m.Zone
 		}

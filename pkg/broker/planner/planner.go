@@ -73,21 +73,48 @@ func New(c *catalog.Catalog, moves *egress.Prices, opt Options) *Planner {
 func (p *Planner) SetCatalog(c *catalog.Catalog) { p.catalog.Store(c) }
 
 // Plan implements broker.Planner.
+//
+// The optimizer knows offers without end. Where the account has capacity already, of which there is some, a plan that
+// puts more on it than there is has the tasks that save the least there planned anew without it, until it fits; what
+// was proven of the first holds for all of them, as each is allowed less.
 func (p *Planner) Plan(ctx context.Context, in record.PlanInput) (*record.Plan, error) {
-	b, err := p.build(in)
+	own := p.reservations(in)
+	var first *record.Plan
+	for {
+		plan, b, sol, err := p.once(ctx, in, own)
+		if err != nil || sol == nil {
+			return plan, err
+		}
+		if first == nil || first.Late != plan.Late { // then it is of something else
+			first = plan
+		}
+		if !own.fits(b, sol) {
+			continue
+		}
+		if plan.Bound = first.Bound; plan.Status == string(optimizer.Optimal) && !proven(plan) {
+			plan.Status = string(optimizer.Feasible)
+		}
+		return plan, b.addRunners(plan, sol)
+	}
+}
+
+// once plans with what of the account's own capacity is allowed. Without a solution the plan says why there is none.
+func (p *Planner) once(ctx context.Context, in record.PlanInput,
+	own *reservations) (*record.Plan, *builder, *optimizer.Solution, error) {
+	b, err := p.build(in, own)
 	if err != nil {
-		return nil, err
+		return nil, nil, nil, err
 	}
 	if b.message != "" {
-		return &record.Plan{Status: record.PlanInfeasible, Message: b.message}, nil
+		return &record.Plan{Status: record.PlanInfeasible, Message: b.message}, b, nil, nil
 	}
 	sol, err := p.solve(ctx, b.model, b.previous())
 	if err != nil {
-		return nil, err
+		return nil, nil, nil, err
 	}
 	if sol.Status == optimizer.Infeasible && b.apart() {
 		if sol, err = p.solve(ctx, b.model, b.previous()); err != nil {
-			return nil, err
+			return nil, nil, nil, err
 		}
 	}
 	late := false
@@ -96,15 +123,15 @@ func (p *Planner) Plan(ctx context.Context, in record.PlanInput) (*record.Plan, 
 		late = true
 		b.model.Objective, b.model.DeadlineHours = optimizer.Makespan, nil
 		if sol, err = p.solve(ctx, b.model, b.previous()); err != nil {
-			return nil, err
+			return nil, nil, nil, err
 		}
 	}
 	if sol.Status == optimizer.Infeasible {
-		return &record.Plan{Status: record.PlanInfeasible, Message: b.explain(sol)}, nil
+		return &record.Plan{Status: record.PlanInfeasible, Message: b.explain(sol)}, b, nil, nil
 	}
 	plan := b.plan(sol)
 	plan.Late = late
-	return plan, b.addRunners(plan, sol)
+	return plan, b, sol, nil
 }
 
 // previous is the plan in force as the search's start, one candidate a row, -1 where it has none that is left: what a
@@ -143,7 +170,7 @@ func (p *Planner) solve(ctx context.Context, m *optimizer.Model, hint []int) (*o
 // Model returns the optimizer's model of a job, for `tradewind plan --model-out`. It fails with ErrInfeasible when a
 // task has no candidate.
 func (p *Planner) Model(in record.PlanInput) (*optimizer.Model, error) {
-	b, err := p.build(in)
+	b, err := p.build(in, nil)
 	if err == nil && b.message != "" {
 		err = fmt.Errorf("%w: %s", ErrInfeasible, b.message)
 	}
@@ -184,7 +211,9 @@ type builder struct {
 	near    map[int]dag.Within // of tasks that are placed together with others, how close
 	index   map[string]int     // of the row of a task of the model, by its ID
 	byTask  []int              // task of the job -> row, -1 for none
-	message string
+	// reserved is what of the account's own capacity a task may be planned on; nil is none.
+	reserved *reservations
+	message  string
 }
 
 // row is one task of the model.
@@ -204,13 +233,13 @@ type option struct {
 	elseUSD  float64 // of a spot offer: what an hour of its work costs on demand where that is cheapest, per machine
 }
 
-func (p *Planner) build(in record.PlanInput) (*builder, error) {
+func (p *Planner) build(in record.PlanInput, own *reservations) (*builder, error) {
 	m, err := p.market()
 	if err != nil {
 		return nil, err
 	}
 	b := &builder{
-		p: p, market: m, in: in, classes: map[string]*class{}, index: map[string]int{},
+		p: p, market: m, in: in, reserved: own, classes: map[string]*class{}, index: map[string]int{},
 		byTask: make([]int, len(in.Spec.Tasks)),
 		model: &optimizer.Model{
 			Objective: optimizer.Cost, DeadlineHours: in.DeadlineHours, BudgetUSD: in.BudgetUSD,

@@ -29,6 +29,7 @@ type poolsKnown struct {
 	mu    sync.Mutex
 	until time.Time // when to look again which pools there are
 	pools map[string]*poolKnown
+	seat  seat
 }
 
 // poolKnown is the view of one pool.
@@ -107,6 +108,13 @@ func (b *Keeper) PoolsNow(ctx context.Context, now time.Time) ([]record.PoolSeen
 	if err := b.lookForPools(ctx, now); err != nil {
 		return nil, nil, err
 	}
+	if len(b.known.names()) > 0 {
+		at, err := b.seated(ctx, now)
+		if err != nil {
+			return nil, nil, err
+		}
+		b.known.sits(at)
+	}
 	for _, look := range b.known.looks(b.Config, now) {
 		parts, err := b.readParts(ctx, look.pool, look.prefix)
 		b.known.learn(look, parts, now, err == nil)
@@ -169,14 +177,32 @@ func (k *poolsKnown) takers(yield func(*poolKnown) bool) {
 // begins its turns where the clock says.
 func (b *Keeper) newPoolKnown(p record.Pool, now time.Time) *poolKnown {
 	v := &poolKnown{Pool: p}
-	v.rotation = parsync.Rotation{Schedulers: max(b.Config.Schedulers, 1), Partitions: p.Partitions}
-	if b.Config.Schedulers <= 0 && b.Config.Pool.Turn > 0 {
-		v.turn = uint64(max(now.UnixNano(), 0) / int64(b.Config.Pool.Turn)) //nolint:gosec // not negative
+	v.rotation = parsync.Rotation{Schedulers: 1, Partitions: p.Partitions}
+	if b.Config.Schedulers <= 0 {
+		v.turn = turnAt(b.Config, now)
 	}
 	for i := range p.Partitions {
 		v.parts = append(v.parts, &partKnown{unknown: true, record: store.Record{Key: record.PartitionKey(p.Name, i)}})
 	}
 	return v
+}
+
+// turnAt is which turn it is by the clock.
+func turnAt(cfg record.Config, now time.Time) uint64 {
+	if cfg.Pool.Turn <= 0 {
+		return 0
+	}
+	return uint64(max(now.UnixNano(), 0) / int64(cfg.Pool.Turn)) //nolint:gosec // not negative
+}
+
+// sits has the views go by a number.
+func (k *poolsKnown) sits(at seat) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.seat.number, k.seat.of = at.number, at.of
+	for _, p := range k.pools {
+		p.rotation.Schedulers = at.of
+	}
 }
 
 // look is a reading of partitions that is to be done: of one, or of all of a pool.
@@ -201,7 +227,10 @@ func (k *poolsKnown) looks(cfg record.Config, now time.Time) (out []look) {
 				continue
 			}
 			p.turn++
-			index = p.rotation.Partition(cfg.Scheduler, p.turn)
+			if cfg.Schedulers <= 0 && k.seat.of > 1 { // they know no more of each other's turns than the clock
+				p.turn = turnAt(cfg, now)
+			}
+			index = p.rotation.Partition(k.seat.number, p.turn)
 		}
 		at := look{pool: p.Name}
 		if unknown <= 1 {

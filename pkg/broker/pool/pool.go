@@ -12,14 +12,17 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/scheduler"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
 // Keeper keeps the pools: who they are, which machines they have, and what those run.
 type Keeper struct {
 	*unit.Loader
-	tokens func(wire.Claims) (string, error)
-	known  poolsKnown
+	// Follows tells the policy of sessions, which may say at which hours machines are to be had. It may be nil.
+	Follows func(context.Context) *scheduler.Policy
+	tokens  func(wire.Claims) (string, error)
+	known   poolsKnown
 }
 
 // New makes a keeper of the pools in a store. Whoever commits units tells it by noted.

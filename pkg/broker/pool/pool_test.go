@@ -104,6 +104,58 @@ func TestSchedulersLookAtThePartitionsInTurns(t *testing.T) {
 	}
 }
 
+// TestProcessesThatComeAndGoTakeTurns: they take numbers from the table, so that no two look at the same partition in a
+// turn, and the number of one that is gone is another's.
+func TestProcessesThatComeAndGoTakeTurns(t *testing.T) {
+	ctx, now := t.Context(), time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+	first := PoolBroker(func() time.Time { return now })
+	if err := first.SetPool(ctx, "lab", record.PoolSettings{Partitions: 8}); err != nil {
+		t.Fatal(err)
+	}
+	process := func(name string) *Keeper {
+		b := PoolBroker(func() time.Time { return now })
+		b.Store, b.Config.Process = first.Store, name
+		return b
+	}
+	looks := func(b *Keeper) string {
+		c := &recordingStore{Store: first.Store}
+		b.Store = c
+		if _, _, err := b.PoolsNow(ctx, now); err != nil {
+			t.Fatal(err)
+		}
+		if len(c.prefixes) != 1 {
+			t.Fatalf("%s looked at %v", b.Config.Process, c.prefixes)
+		}
+		return c.prefixes[0]
+	}
+	all := []*Keeper{process("a"), process("b"), process("c")}
+	for i, b := range all {
+		if looks(b); b.known.seat.number != i {
+			t.Errorf("%s has number %d", b.Config.Process, b.known.seat.number)
+		}
+	}
+	now = now.Add(seatEvery) // then all know how many they are
+	for range 20 {
+		now = now.Add(first.Config.Pool.Turn)
+		at := map[string]string{}
+		for _, b := range all {
+			prefix := looks(b)
+			if at[prefix] != "" && prefix != "" { // empty is all of a pool, of which too much was old
+				t.Errorf("%s and %s look at partition %s in one turn", at[prefix], b.Config.Process, prefix)
+			}
+			at[prefix] = b.Config.Process
+		}
+	}
+	for range 6 { // b is heard of no more
+		now = now.Add(seatEvery)
+		looks(all[0])
+		looks(all[2])
+	}
+	if d := process("d"); looks(d) == "" && d.known.seat.number != 1 || d.known.seat.of != 3 {
+		t.Errorf("d has number %d of %d", d.known.seat.number, d.known.seat.of)
+	}
+}
+
 type recordingStore struct {
 	store.Store
 	prefixes []string

@@ -12,6 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/attempt"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/broker/session"
 	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
@@ -52,6 +53,9 @@ func (b *Keeper) SyncMachine(ctx context.Context, m wire.PoolClaims,
 	err = b.Transact(ctx, fnPool, "sync/"+m.Pool+"/"+m.Machine, false, func(u *unit.Unit) error {
 		return u.Draft(func(d *book.Draft) (err error) {
 			s := syncing{cfg: b.Config, tokens: b.tokens, u: d, claims: m, report: r}
+			if b.Follows != nil && r.Labels[record.LabelWindow] != "" {
+				s.window, s.shut = session.WindowClosed(b.Follows(ctx), r.Labels, u.Now)
+			}
 			if err := s.load(); err != nil {
 				return err
 			}
@@ -77,6 +81,9 @@ type syncing struct {
 	u      *book.Draft
 	claims wire.PoolClaims
 	report wire.PoolReport
+
+	window string // the time window of the machine, where the policy says that it is shut
+	shut   bool
 
 	key, beat store.Key // of the partition, and of when the machine was last heard of
 
@@ -193,7 +200,7 @@ func (s *syncing) losses() (failed string, err error) {
 		}
 		node := &cl.Nodes[use.Rank]
 		at := s.ended(use)
-		if node.Done || node.Stopped || at < 0 && !s.m.Leaving && !s.m.Vacate {
+		if node.Done || node.Stopped || at < 0 && !s.emptied() {
 			continue // it has told the end of its part itself, or has not ended
 		}
 		l, found, err := attempt.LoadLosing(s.u, cl.ID)
@@ -220,11 +227,14 @@ func (s *syncing) losses() (failed string, err error) {
 
 // letGo has a cluster released that is kept for people to look at, where its agent has ended or its machine is to go.
 func (s *syncing) letGo(cl *record.Cluster, use record.PoolUse) error {
-	if !cl.Kept(s.u.Now) || !s.m.Leaving && !s.m.Vacate && s.ended(use) < 0 {
+	if !cl.Kept(s.u.Now) || !s.emptied() && s.ended(use) < 0 {
 		return nil
 	}
 	return s.u.Apply(attempt.DecideLetGo(*cl, s.vacating(), s.u.Now))
 }
+
+// emptied says whether all that runs on the machine is to save its work and go.
+func (s *syncing) emptied() bool { return s.m.Leaving || s.m.Vacate || s.shut }
 
 // ended finds how the agent of a use has ended, −1 where it has not.
 func (s *syncing) ended(use record.PoolUse) int {
@@ -235,6 +245,9 @@ func (s *syncing) ended(use record.PoolUse) int {
 func (s *syncing) vacating() string {
 	if s.m.Leaving {
 		return "machine " + machineName(s.pool.Name, s.claims.Machine) + " leaves its pool"
+	}
+	if s.shut && !s.m.Vacate {
+		return "the time window " + s.window + " of machine " + machineName(s.pool.Name, s.claims.Machine) + " has ended"
 	}
 	return wantsBack(s.pool.Name, s.claims.Machine)
 }

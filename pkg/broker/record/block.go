@@ -41,12 +41,30 @@ type Block struct {
 	InstanceType string     `json:"instanceType,omitempty"`
 	Family       string     `json:"family,omitempty"` // of machine types, for quota
 	Market       dag.Market `json:"market,omitempty"`
-	Kind         cloud.Kind `json:"kind"`
-	Reason       string     `json:"reason"`
-	At           time.Time  `json:"at"`
-	Until        time.Time  `json:"until"`
+	// Reservation is one that cannot be used, and nothing else is blocked; see cloud.Offer.
+	Reservation string     `json:"reservation,omitempty"`
+	Kind        cloud.Kind `json:"kind"`
+	Reason      string     `json:"reason"`
+	At          time.Time  `json:"at"`
+	Until       time.Time  `json:"until"`
 	// Count is how often in a row it was blocked; the time doubles with it.
 	Count int `json:"count"`
+}
+
+// Where names what is blocked as people write it: aws/us-east-1/use1-az1 m5.xlarge on-demand.
+func (b Block) Where() string {
+	place := b.Cloud
+	for _, part := range []string{b.Region, b.Zone} {
+		if part != "" {
+			place += "/" + part
+		}
+	}
+	for _, part := range []string{b.InstanceType, b.Family, string(b.Market)} {
+		if part != "" {
+			place += " " + part
+		}
+	}
+	return place
 }
 
 // MarketRecord is what was learned of one spot offer: its last price and how often it was taken.

@@ -17,6 +17,9 @@ func (cl *Cluster) rate() float64 {
 	return cl.RateUSD
 }
 
+// Rate is what an hour of one machine costs now, USD.
+func (cl *Cluster) Rate() float64 { return cl.rate() }
+
 // Ceiling is what an hour of one machine can cost at most, USD: no cloud charges more than was bid.
 func (cl *Cluster) Ceiling() float64 {
 	if !cl.Offer.Spot {

@@ -34,6 +34,8 @@ type Config struct {
 	BootWithin, SilentFor, StuckFor time.Duration
 	// RetryEvery is how often a waiting job is planned again when no block expires before.
 	RetryEvery time.Duration
+	// Patience is how long a job waits for blocks to end whose file says nothing of it and which has no later deadline.
+	Patience time.Duration
 	// TokenFor is how long an agent's token is good beyond what its task is expected to take. It is renewed when less
 	// than half of that is left, as long as the attempt lives.
 	TokenFor time.Duration
@@ -60,8 +62,10 @@ type Config struct {
 	// Pool are how the machines of pools and the broker wait for each other.
 	Pool PoolTimes
 	// Scheduler and Schedulers say which of how many processes this is that run schedule at once, so that they take
-	// turns in looking at the partitions of pools. Where nobody knows, both are 0.
+	// turns in looking at the partitions of pools. Where nobody knows, both are 0; then Process names this one among
+	// others that come and go, who take numbers from the table, and is empty of one that is alone.
 	Scheduler, Schedulers int
+	Process               string
 }
 
 // DefaultConfig has the values that suit a public cloud.
@@ -77,6 +81,7 @@ func DefaultConfig() Config {
 		SilentFor:   5 * time.Minute,
 		StuckFor:    10 * time.Minute,
 		RetryEvery:  10 * time.Minute,
+		Patience:    24 * time.Hour,
 		TokenFor:    24 * time.Hour,
 		GrantFor:    15 * time.Minute,
 		Overhead:    10 * time.Minute,

@@ -27,9 +27,11 @@ type Job struct {
 	Digest     string         `json:"digest"` // of the name and the submission's token: what makes it idempotent
 	Name       string         `json:"name"`
 	Queue      string         `json:"queue"`
+	Namespace  string         `json:"namespace,omitempty"` // of users that share by weight
 	Priority   int            `json:"priority,omitempty"`
 	Objective  dag.Objective  `json:"objective"`
 	Infeasible dag.Infeasible `json:"infeasible,omitempty"`
+	Patience   time.Duration  `json:"patience,omitempty"`
 	State      JobState       `json:"state"`
 	// Outcome is the state an ending job will have; Reason says why it did not succeed, or what a waiting one waits
 	// for.
@@ -47,6 +49,8 @@ type Job struct {
 	Started   bool      `json:"started,omitempty"` // tasks have been announced
 	Rests     bool      `json:"rests,omitempty"`   // it merely waits in its queue: see JobIndex
 	RetryAt   time.Time `json:"retryAt,omitzero"`
+	// StuckSince is when it was first left without a plan since anything of it has begun to run.
+	StuckSince time.Time `json:"stuckSince,omitzero"`
 	// Estimates of the first plan, and the same work bought on demand where each task is cheapest.
 	PlannedUSD  float64 `json:"plannedUSD,omitempty"`
 	OnDemandUSD float64 `json:"onDemandUSD,omitempty"`

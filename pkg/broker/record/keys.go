@@ -25,7 +25,9 @@ const (
 	PartActive = "active" // JobIndex of jobs that are not over, by ID
 	PartBlocks = "blocks"
 	PartMarket = "market"
+	PartPrices = "prices" // PastPrices
 	PartQueues = "queues"
+	PartHeld   = "reserved" // Occupancy
 )
 
 // JobPart is the partition of a job's records.
@@ -87,12 +89,21 @@ func ActiveKey(job string) store.Key { return store.Key{Partition: PartActive, S
 
 // BlockKey is the key of a Block: a location has one.
 func BlockKey(b Block) store.Key {
-	return store.Key{Partition: PartBlocks, Sort: strings.Join(
-		[]string{b.Cloud, b.Region, b.Zone, b.InstanceType, b.Family, string(b.Market)}, "/")}
+	parts := []string{b.Cloud, b.Region, b.Zone, b.InstanceType, b.Family, string(b.Market)}
+	if b.Reservation != "" {
+		parts = append(parts, b.Reservation)
+	}
+	return store.Key{Partition: PartBlocks, Sort: strings.Join(parts, "/")}
 }
+
+// HeldKey is the key of an Occupancy.
+func HeldKey(id string) store.Key { return store.Key{Partition: PartHeld, Sort: id} }
 
 // MarketKey is the key of a MarketRecord.
 func MarketKey(offer string) store.Key { return store.Key{Partition: PartMarket, Sort: offer} }
+
+// PastPricesKey is the key of a PastPrices.
+func PastPricesKey(offer string) store.Key { return store.Key{Partition: PartPrices, Sort: offer} }
 
 // SeenKey is the key of the marker that a function has handled an event.
 func SeenKey(fn, event string) store.Key {

@@ -186,6 +186,29 @@ func (m PoolMachine) Usable(seen time.Time, t PoolTimes, now time.Time) bool {
 // LabelArch is the label of a machine that says what its processors are: amd64 or arm64.
 const LabelArch = "arch"
 
+// LabelWindow is the label of a machine that is to be had at certain hours only: the name of a time window of the
+// policy (plugin tdm).
+const LabelWindow = "window"
+
+// TopologyLabels are the labels that say where a machine stands, the widest level first, each with the other names that
+// it goes by: Kubernetes' for zones and racks, NVIDIA's for what NVLink joins.
+func TopologyLabels() [][]string {
+	return [][]string{
+		{"zone", "topology.kubernetes.io/zone"}, {"rack", "topology.kubernetes.io/rack"}, {"switch"},
+		{"nvlink", "nvidia.com/gpu.clique"},
+	}
+}
+
+// Stands is where a machine stands on a level, by the names of its label; empty where it does not say.
+func (m *PoolMachine) Stands(level []string) string {
+	for _, name := range level {
+		if at := m.Labels[name]; at != "" {
+			return at
+		}
+	}
+	return ""
+}
+
 // Accelerators is how many whole ones an alternative asks for.
 func Accelerators(r *dag.Resources) float64 {
 	if r.Accelerator == "" {

@@ -79,6 +79,7 @@ func (p *Plan) Head() PlanHead {
 
 // PlanInput is all that a plan depends on.
 type PlanInput struct {
+	Job  string // its ID; empty of one that is not submitted
 	Spec *dag.Job
 	Now  time.Time
 	// DeadlineHours and BudgetUSD are what is left of both; nil is no bound.
@@ -90,6 +91,8 @@ type PlanInput struct {
 	Blocks []Block
 	// Markets are what was learned of spot offers, by offer ID without the market.
 	Markets map[string]MarketRecord
+	// Held is who runs on reserved capacity now, by ReservedID.
+	Held map[string][]Holding
 	// Previous is the plan in force, nil for the first one.
 	Previous *Plan
 }

@@ -117,6 +117,20 @@ func DefaultPoolTimes() PoolTimes {
 // PartPools lists the pools.
 const PartPools = "pools"
 
+// Seats is the record of the processes that look at pools now: the position of each is its number among them.
+type Seats struct {
+	Taken []Seat `json:"taken"`
+}
+
+// Seat is a process, until when it has its number without another word; empty of a number that nobody has.
+type Seat struct {
+	Process string    `json:"process,omitempty"`
+	Until   time.Time `json:"until,omitzero"`
+}
+
+// SeatsKey is the key of the Seats.
+func SeatsKey() store.Key { return store.Key{Partition: "schedulers", Sort: "seats"} }
+
 // PoolKey is the key of a Pool.
 func PoolKey(name string) store.Key { return store.Key{Partition: PartPools, Sort: name} }
 

@@ -53,6 +53,9 @@ func (cl *Cluster) TellTask(t *Task) {
 
 // Covers says whether the block keeps an offer from being tried at a time.
 func (b Block) Covers(o cloud.Offer, now time.Time) bool {
+	if b.Reservation != o.Reservation && (b.Reservation != "" || b.Kind == cloud.Capacity) {
+		return false // what is full for all others has room for those who have it already
+	}
 	return now.Before(b.Until) && b.Cloud == o.Cloud &&
 		(b.Region == "" || b.Region == o.Region) &&
 		(b.Zone == "" || b.Zone == o.Zone) &&

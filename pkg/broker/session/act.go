@@ -84,9 +84,11 @@ func (s *Session) admitted(a *admission) (d record.Decision, err error) {
 	if a.pool, err = s.take(&d, a); err != nil {
 		return d, err
 	}
+	hold := a.holds()
+	a.queue.Remember(s.u.Now, HalfLife(s.Policy))
+	a.queue.Count(a.job.Namespace, record.Held{Tasks: 1, VCPU: a.vcpu(), Use: hold})
 	a.queue.Running++
 	a.queue.VCPU += a.vcpu()
-	hold := a.holds()
 	a.queue.Use = a.queue.Use.Plus(hold)
 	s.changed[a.queue] = true
 	a.queue.Unclaim(a.claim())

@@ -85,7 +85,7 @@ func TestRoomIsMadeForAllOfAClaimOrNotAtAll(t *testing.T) {
 func TestWhatAGangHoldsIsNoneOfWhatOfItWaits(t *testing.T) {
 	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	q := &record.Queue{Name: "lab", Running: 1, VCPU: 4}
-	s := &Session{u: book.NewDraft(nil, now, 0), tree: []*record.Queue{q}}
+	s := &Session{Input: Input{Policy: OwnPolicy()}, u: book.NewDraft(nil, now, 0), tree: []*record.Queue{q}}
 	task := record.Task{Gang: "g"}
 	left := attempt.Losing{Job: record.Job{ID: "j"}, Task: task, Cluster: record.Cluster{ID: "j.0.1", VCPU: 4, State: record.ClusterReleasing}}
 	x := s.scene(nil)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/scheduler"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 	"pgregory.net/rapid"
 )
@@ -21,7 +22,7 @@ func TestWhatIsPlacedFits(t *testing.T) {
 	cfg := record.DefaultConfig()
 	rapid.Check(t, func(t *rapid.T) {
 		k := book.New(book.NewKept(0))
-		s := &Session{Input: Input{Config: cfg}, u: book.NewDraft(k, now, 0)}
+		s := &Session{Input: Input{Config: cfg, Policy: drawPlugins(t)}, u: book.NewDraft(k, now, 0)}
 		p := drawPool(t, now)
 		for _, part := range p.Parts {
 			body, _ := json.Marshal(part.Partition)
@@ -81,6 +82,17 @@ func TestWhatIsPlacedFits(t *testing.T) {
 	})
 }
 
+// drawPlugins draws a policy that says how machines are chosen, or that does not.
+func drawPlugins(t *rapid.T) *scheduler.Policy {
+	p := OwnPolicy()
+	for _, name := range []string{"nodeorder", "binpack", "topology"} {
+		if rapid.IntRange(0, 2).Draw(t, name) == 0 {
+			p.Tiers[1] = append(p.Tiers[1], scheduler.PluginConfig{Name: name})
+		}
+	}
+	return p
+}
+
 func drawPool(t *rapid.T, now time.Time) *record.PoolSeen {
 	p := &record.PoolSeen{Pool: record.Pool{Name: "lab", PoolSettings: record.PoolSettings{Partitions: 3}}}
 	p.Parts = make([]record.PartSeen, 3)
@@ -94,6 +106,9 @@ func drawPool(t *rapid.T, now time.Time) *record.PoolSeen {
 		m.Capacity = record.Capacity{CPUs: float64(rapid.IntRange(1, 8).Draw(t, "cpus")), MemoryGiB: float64(rapid.IntRange(1, 16).Draw(t, "memory"))}
 		if rapid.Bool().Draw(t, "accelerated") {
 			m.Capacity.Accelerator, m.Capacity.Accelerators = "V100", float64(rapid.IntRange(1, 4).Draw(t, "accelerators"))
+		}
+		if rapid.Bool().Draw(t, "racked") {
+			m.Labels = map[string]string{"rack": rapid.SampledFrom([]string{"r1", "r2"}).Draw(t, "rack")}
 		}
 		m.Draining = rapid.IntRange(0, 5).Draw(t, "draining") == 0
 		if rapid.Bool().Draw(t, "used") {

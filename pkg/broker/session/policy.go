@@ -10,7 +10,7 @@ import (
 
 // CheckPolicy says why sessions over queues can not follow a policy: a *scheduler.PolicyError.
 func CheckPolicy(p *scheduler.Policy) error {
-	if !slices.Contains(p.Actions, "allocate") {
+	if !slices.Contains(p.Actions, allocate) {
 		return p.Wrong("actions", "without allocate no task is ever admitted", "add allocate")
 	}
 	return nil
@@ -25,24 +25,34 @@ func ReadPolicy(file string, body []byte) (*scheduler.Policy, error) {
 	return p, policy.InFile(file, CheckPolicy(p))
 }
 
-// PolicyNote is an action or a plugin of a policy that does nothing in a broker's sessions.
+// PolicyNote is an action or a plugin of a policy that does nothing somewhere in a broker.
 type PolicyNote struct {
 	Name   string `json:"name"`
+	Where  string `json:"where"`
 	Reason string `json:"reason"`
 }
 
-// PolicyNotes tells what of a policy does nothing over queues, as a broker's sessions are over: where a task runs is
-// found after it is admitted.
+// PolicyNotes tells what of a policy does nothing, and where: sessions are over quotas, and choose machines where it is
+// known which ones there are, in pools.
 func PolicyNotes(p *scheduler.Policy) []PolicyNote {
-	const noNodes = "sessions are over quotas: on which machine a task runs is found after it is admitted"
-	why := map[string]string{
-		"enqueue":    "the broker's functions let tasks in when they are ready",
-		"backfill":   "no machine is kept for anybody",
-		"reserve":    "no machine is kept for anybody: plugin sla keeps quota for what has waited for too long",
-		"predicates": noNodes, "nodeorder": noNodes, "binpack": noNodes, "topology": noNodes,
-		"tdm":       "no machine has time windows",
-		"namespace": "jobs have no users: give each a queue",
-		"usage":     "what queues held in the past is not recorded; what they hold now counts",
+	const (
+		bought     = "machines that are bought"
+		everywhere = "everywhere"
+		planned    = "the plan says which machine a task gets there"
+	)
+	why := map[string]PolicyNote{
+		"nodeorder": {Where: bought, Reason: planned}, "binpack": {Where: bought, Reason: planned},
+		topology: {Where: bought, Reason: planned + ", and within which region or zone a gang is"},
+		tdm:      {Where: bought, Reason: "they are bought when they are needed, and have no hours"},
+	}
+	reserves, fills := slices.Contains(p.Actions, actionReserve), slices.Contains(p.Actions, actionBackfill)
+	if reserves && !fills {
+		why[actionReserve] = PolicyNote{Where: everywhere, Reason: "quota is kept for what has waited for too long by " +
+			"plugin sla; reserve says when that can go, for backfill to go by: add backfill"}
+	}
+	if fills && !reserves {
+		why[actionBackfill] = PolicyNote{Where: everywhere, Reason: "it is not known when what has waited for too long " +
+			"can go: add reserve"}
 	}
 	names := slices.Clone(p.Actions)
 	for _, tier := range p.Tiers {
@@ -52,8 +62,9 @@ func PolicyNotes(p *scheduler.Policy) []PolicyNote {
 	}
 	var out []PolicyNote
 	for _, name := range names {
-		if reason := why[name]; reason != "" {
-			out = append(out, PolicyNote{name, reason})
+		if note, does := why[name]; does {
+			note.Name = name
+			out = append(out, note)
 		}
 	}
 	return out
@@ -68,13 +79,37 @@ func OwnPolicy() *scheduler.Policy {
 	}
 }
 
+// usage is the plugin that asks what was held over time, namespaces the one that shares between users.
+const (
+	usage      = "usage"
+	namespaces = "namespace"
+	enqueue    = "enqueue"
+	allocate   = "allocate"
+)
+
+// HalfLife is how long a policy has what queues and namespaces held count half; 0 if it does not ask.
+func HalfLife(p *scheduler.Policy) time.Duration {
+	for _, tier := range p.Tiers {
+		for _, conf := range tier {
+			if conf.Name == usage {
+				return conf.Args.Duration("halfLife", scheduler.DefaultHalfLife)
+			}
+		}
+	}
+	return 0
+}
+
 // follows says whether a session's policy has an action.
 func (s *Session) follows(action string) bool { return slices.Contains(s.Policy.Actions, action) }
 
 // open opens a session of the scheduler for one action under the session's policy. Quotas and gangs hold whatever the
 // policy says.
 func (s *Session) open(snap *scheduler.Snapshot, action string) (*scheduler.Session, error) {
-	return scheduler.Open(snap, only(s.Policy, action, s.Config.OverdueAfter), scheduler.WithGuards())
+	p := only(s.Policy, action, s.Config.OverdueAfter)
+	if action == allocate && s.follows(enqueue) {
+		p.Actions = []string{enqueue, allocate}
+	}
+	return scheduler.Open(snap, p, scheduler.WithGuards())
 }
 
 // only is a policy with one of its actions, and with the broker's own patience where it does not say how long too long

@@ -23,6 +23,9 @@ type packing struct {
 // place places tasks on machines of some partitions of a pool, each that it can, the most urgent first. The partitions
 // that are taken from are in the unit then, as they were seen.
 func (s *Session) place(p *record.PoolSeen, parts []int, wants []*want) error {
+	if policy := machinePolicy(s.Policy); policy != nil {
+		return s.arrange(p, parts, wants, policy)
+	}
 	k, err := s.packing(p, parts, wants)
 	if err != nil || len(k.machines) == 0 {
 		return err
@@ -48,15 +51,13 @@ func (s *Session) place(p *record.PoolSeen, parts []int, wants []*want) error {
 	return nil
 }
 
-// packing lays out the problem. Resources are vCPUs, memory, what may run beside each other, each accelerator by name,
-// and for each class of machines one that its machines have none of: who may not go there asks for some of it.
-func (s *Session) packing(p *record.PoolSeen, parts []int, wants []*want) (*packing, error) {
-	k := &packing{}
+// machines loads those of some partitions that may be given something new.
+func (s *Session) machines(k *packing, p *record.PoolSeen, parts []int) error {
 	for _, i := range parts {
 		// As it was seen, with what the session itself has written of it.
 		part, _, err := book.Get[record.Partition](s.u, record.PartitionKey(p.Name, i))
 		if err != nil {
-			return nil, err
+			return err
 		}
 		for j := range part.Machines {
 			m := &part.Machines[j]
@@ -66,6 +67,16 @@ func (s *Session) packing(p *record.PoolSeen, parts []int, wants []*want) (*pack
 		}
 	}
 	slices.SortFunc(k.machines, func(x, y *record.PoolMachine) int { return strings.Compare(x.ID, y.ID) })
+	return nil
+}
+
+// packing lays out the problem. Resources are vCPUs, memory, what may run beside each other, each accelerator by name,
+// and for each class of machines one that its machines have none of: who may not go there asks for some of it.
+func (s *Session) packing(p *record.PoolSeen, parts []int, wants []*want) (*packing, error) {
+	k := &packing{}
+	if err := s.machines(k, p, parts); err != nil {
+		return nil, err
+	}
 	names := k.kinds(wants)
 	k.p.Resources = []placement.Resource{{Name: "cpus", Points: 1}, {Name: "memory", Points: 1},
 		{Name: "tasks", Points: 1}}

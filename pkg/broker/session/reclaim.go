@@ -172,10 +172,11 @@ func (x *scene) addHeld(clusters map[string]holding, canGo func(holding) bool) {
 	for _, id := range slices.Sorted(maps.Keys(clusters)) {
 		h := clusters[id]
 		use := x.more.held(1, h.Cluster.VCPU, h.Attempt.Hold)
-		if !x.take(h.queue, use) {
+		if !x.take(h.queue, h.Job, use) {
 			continue // given back by now
 		}
 		j := held(id, h.queue.Leaf(), use)
+		j.Namespace = x.namespaceOf(h.Job)
 		j.Priority, j.Created, j.Kept = h.Job.Priority, h.Job.Submitted, !canGo(h)
 		if h.Task.Joins != "" {
 			j.Priority -= joinsBy

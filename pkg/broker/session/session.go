@@ -90,6 +90,9 @@ func (s *Session) run() error {
 		case s.stop(), s.more && admitted > 0:
 			return s.goOn()
 		case !s.more, len(s.candidates) > 0, sessionScan*scale >= sessionMost:
+			if _, err := s.backfill(); err != nil || s.stop() {
+				return err
+			}
 			return s.takeBack()
 		}
 	}
@@ -252,7 +255,7 @@ func (s *Session) admitOf(candidates, kept []*admission) (admitted int, err erro
 		return 0, nil
 	}
 	snap, byTask := s.snapshot(candidates, kept)
-	session, err := s.open(snap, "allocate")
+	session, err := s.open(snap, allocate)
 	if err != nil {
 		return 0, record.Final(err)
 	}

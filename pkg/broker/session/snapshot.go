@@ -102,15 +102,19 @@ type scene struct {
 	more resources
 	rest map[*record.Queue]scheduler.Vector // of what is in use, what no job stands for yet
 	at   map[string]int                     // of the job of what waits, by its ID
+
+	sharing sharing
+	phase   scheduler.Phase // of a job that has nothing yet
 }
 
 func (s *Session) scene(kept []*admission) *scene {
 	x := &scene{Snapshot: snapshot(s.tree, s.u.Now), tree: s.tree,
 		more: record.Bounded(s.tree), rest: map[*record.Queue]scheduler.Vector{},
-		at: map[string]int{}}
+		at: map[string]int{}, sharing: s.sharing(), phase: scheduler.Started}
 	for _, q := range s.tree {
 		x.rest[q] = x.more.held(float64(q.Running), q.VCPU, q.Use)
 	}
+	x.share()
 	for _, a := range kept {
 		x.Jobs = append(x.Jobs, held("kept for "+a.claim()+"/"+strconv.Itoa(a.waiting.Task), a.queue.Leaf(),
 			x.more.held(1, a.vcpu(), a.holds())))
@@ -119,10 +123,11 @@ func (s *Session) scene(kept []*admission) *scene {
 }
 
 // take has a job stand for a part of what is in use of a queue, if so much is.
-func (x *scene) take(q *record.Queue, use scheduler.Vector) bool {
+func (x *scene) take(q *record.Queue, of record.Job, use scheduler.Vector) bool {
 	fits := use.Fits(x.rest[q])
 	if fits {
 		x.rest[q] = x.rest[q].Minus(use)
+		x.spend(q, x.namespaceOf(of), use)
 	}
 	return fits
 }
@@ -130,7 +135,7 @@ func (x *scene) take(q *record.Queue, use scheduler.Vector) bool {
 // close adds what no job stands for as one of each queue that cannot be evicted.
 func (x *scene) close() {
 	for _, q := range x.tree {
-		if use := x.rest[q]; !use.IsZero() {
+		if use := x.spaced(q, x.rest[q]); !use.IsZero() {
 			x.Jobs = append(x.Jobs, held("use of "+q.Name, q.Leaf(), use))
 		}
 	}
@@ -142,8 +147,8 @@ func (x *scene) job(id string, a *admission) (j *scheduler.Job, fresh bool) {
 	if !known {
 		i = len(x.Jobs)
 		x.at[id] = i
-		j := scheduler.Job{ID: id, Queue: a.queue.Leaf(), Priority: a.waiting.Priority, Created: a.since(),
-			Phase: scheduler.Started}
+		j := scheduler.Job{ID: id, Queue: a.queue.Leaf(), Namespace: x.namespaceOf(a.job),
+			Priority: a.waiting.Priority, Created: a.since(), Phase: x.phase}
 		if a.task.Joins != "" {
 			j.Priority -= joinsBy
 		}
@@ -169,6 +174,9 @@ func (x *scene) waits(j *scheduler.Job, id int, a *admission) {
 // What others need that room has been made for is kept for them.
 func (s *Session) snapshot(candidates, kept []*admission) (*scheduler.Snapshot, map[string]*admission) {
 	x := s.scene(kept)
+	if s.follows(enqueue) {
+		x.phase = scheduler.Waiting
+	}
 	byTask := make(map[string]*admission, len(candidates))
 	given := map[string]bool{}
 	for _, a := range candidates {
@@ -177,8 +185,8 @@ func (s *Session) snapshot(candidates, kept []*admission) (*scheduler.Snapshot, 
 			j.Kept = true
 			// Which of a job's units have what it holds makes no difference to its queue.
 			use := x.more.held(float64(a.ledger.Outstanding), a.ledger.VCPU, a.ledger.Hold)
-			if !use.IsZero() && !given[a.job.ID] && x.take(a.queue, use) {
-				j.Tasks = held("", "", use).Tasks
+			if !use.IsZero() && !given[a.job.ID] && x.take(a.queue, a.job, use) {
+				j.Tasks, j.Phase = held("", "", use).Tasks, scheduler.Started
 				given[a.job.ID] = true
 			}
 			if a.gang() != "" {

@@ -15,6 +15,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/scheduler"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
@@ -29,9 +30,10 @@ import (
 //	session QUEUE            decides, and prints what was decided, and in how many rounds what was loaded
 //	why JOB                  tells why it waits
 //	advance D
+//	policy                   sessions follow the one below
 func TestStories(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
-		s := &stage{t: t, now: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC), kept: book.NewKept(1 << 20), records: map[record.Key]any{}}
+		s := &stage{t: t, now: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC), kept: book.NewKept(1 << 20), policy: OwnPolicy(), records: map[record.Key]any{}}
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			s.t = t
 			var out strings.Builder
@@ -47,9 +49,17 @@ type stage struct {
 	now     time.Time
 	kept    *book.Kept
 	records map[record.Key]any
+	policy  *scheduler.Policy
 }
 
 func (s *stage) play(d *datadriven.TestData, out *strings.Builder) {
+	if d.Cmd == "policy" {
+		var err error
+		if s.policy, err = ReadPolicy("policy.yaml", []byte(d.Input)); err != nil {
+			s.t.Fatal(err)
+		}
+		return
+	}
 	name, arg := d.CmdArgs[0].Key, func(key string) (v float64) {
 		if d.HasArg(key) {
 			var text string
@@ -191,7 +201,7 @@ func (s *stage) decide(queue string, out *strings.Builder, decide func(*Session)
 	none := []record.PoolSeen{}
 	for round := 1; ; round++ {
 		d := book.NewDraft(of, s.now, 0)
-		x, err := New(Input{Config: cfg, Policy: OwnPolicy(), Pools: &none}, d, queue)
+		x, err := New(Input{Config: cfg, Policy: s.policy, Pools: &none}, d, queue)
 		if err == nil {
 			err = decide(x)
 		}

@@ -95,7 +95,7 @@ func (s *Session) ask(a *admission) (said []string, err error) {
 	}
 	claimed, _ := parted(s.candidates, s.u.Now)
 	snap, _ := s.snapshot(s.candidates, slices.DeleteFunc(claimed, ours))
-	session, err := s.open(snap, "allocate")
+	session, err := s.open(snap, allocate)
 	if err != nil {
 		return nil, err
 	}

@@ -196,6 +196,9 @@ func (c *Cloud) Regions(ctx context.Context) ([]string, error) {
 // EC2 is the driver's client for a region.
 func (c *Cloud) EC2(region string) *ec2.Client { return c.client(region).ec2 }
 
+// Deployment is the name of the deployment that it buys for.
+func (c *Cloud) Deployment() string { return c.cfg.Deployment }
+
 // SDK is the driver's configuration, for clients of other services in a region.
 func (c *Cloud) SDK(region string) awssdk.Config {
 	sdk := c.sdk.Copy()

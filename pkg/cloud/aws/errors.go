@@ -38,7 +38,7 @@ func kindOfCode(code string) (cloud.Kind, bool) {
 	switch code {
 	case "InsufficientInstanceCapacity", "InsufficientCapacity", "InsufficientHostCapacity",
 		"InsufficientCapacityOnHost",
-		"InsufficientReservedInstanceCapacity", "ReservationCapacityExceeded", "InsufficientVolumeCapacity",
+		"InsufficientReservedInstanceCapacity", "InsufficientVolumeCapacity",
 		"InsufficientFreeAddressesInSubnet", "InsufficientAddressCapacity",
 		"SpotMaxPriceTooLow", // the price is above the bid: for us there is none
 		"Unsupported",        // this type is not sold in this zone
@@ -69,6 +69,8 @@ func kindOfCode(code string) (cloud.Kind, bool) {
 		"InvalidInstanceID.NotFound", "InvalidGroup.NotFound", "InvalidGroupId.NotFound",
 		"InvalidSecurityGroupID.NotFound", "InvalidSubnetID.NotFound", "InvalidVpcID.NotFound",
 		"InvalidNetworkInterfaceID.NotFound", "InvalidGroup.Duplicate",
+		// Room that is ours is taken by a machine that is just ending.
+		"ReservationCapacityExceeded",
 		// Asked before in other words, for example with yesterday's image: machines may exist.
 		"IdempotentParameterMismatch":
 		return cloud.Transient, true

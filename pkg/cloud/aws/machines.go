@@ -19,8 +19,11 @@ import (
 
 // Tags of everything that is launched. The rights of whoever terminates are bounded by the first.
 const (
+	// TagDeployment has the name of the deployment that a machine is of.
+	TagDeployment = tagPrefix + "deployment"
+
 	tagPrefix     = "tradewind:"
-	tagDeployment = tagPrefix + "deployment"
+	tagDeployment = TagDeployment
 	tagCluster    = tagPrefix + "cluster"
 	tagRank       = tagPrefix + "rank"
 	tagUSD        = tagPrefix + "usd-per-hour"

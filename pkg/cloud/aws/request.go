@@ -62,9 +62,18 @@ func (r *region) request(ctx context.Context, spec cloud.LaunchSpec) (*ec2.RunIn
 	if spec.Offer.Spot {
 		in.InstanceMarketOptions = spotOptions(spec.MaxUSDPerHour)
 	}
+	// Reserved instances are no more than a price: there is nothing to ask for.
+	if id := spec.Offer.Reservation; strings.HasPrefix(id, capacityReservation) {
+		in.CapacityReservationSpecification = &types.CapacityReservationSpecification{
+			CapacityReservationTarget: &types.CapacityReservationTarget{CapacityReservationId: &id},
+		}
+	}
 	r.cloud.cfg.settle(in)
 	return in, nil
 }
+
+// capacityReservation begins the ID of one.
+const capacityReservation = "cr-"
 
 // settle has a request follow what the customer's network and policies want.
 func (c Config) settle(in *ec2.RunInstancesInput) {

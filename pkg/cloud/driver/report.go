@@ -8,7 +8,19 @@ type Report struct {
 	Account  string   `json:"account,omitempty"`  // account, project or subscription that is billed
 	Regions  []string `json:"regions,omitempty"`  // that can be bought in
 	Quotas   []Quota  `json:"quotas,omitempty"`
-	Missing  []Lack   `json:"missing,omitempty"` // nothing: it can be bought
+	// Reserved is the capacity that the account has already.
+	Reserved []Reserved `json:"reserved,omitempty"`
+	Missing  []Lack     `json:"missing,omitempty"` // nothing: it can be bought
+}
+
+// Reserved is capacity that an account pays for whether it is used or not.
+type Reserved struct {
+	ID           string  `json:"id"`
+	Where        string  `json:"where"` // REGION, or REGION/ZONE
+	InstanceType string  `json:"instanceType"`
+	Count        int     `json:"count"` // machines that may run on it at once
+	USDPerHour   float64 `json:"usdPerHour"`
+	By           string  `json:"by"` // how it is known
 }
 
 // Quota is a limit of the account.

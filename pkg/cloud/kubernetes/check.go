@@ -88,6 +88,11 @@ func (c *Cloud) checkPlace(ctx context.Context, p *Place, r *driver.Report) erro
 			r.Missing = append(r.Missing, *lack)
 		}
 	}
+	if lack, err := c.lacksKeys(ctx, p, who.Status.UserInfo.Username); err != nil {
+		return err
+	} else if lack != nil {
+		r.Missing = append(r.Missing, *lack)
+	}
 	quotas, err := p.Client.CoreV1().ResourceQuotas(p.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil //nolint:nilerr // a broker without the right to read them finds out when it buys
@@ -134,8 +139,39 @@ func (p *Place) lacks(ctx context.Context, need right) (*driver.Lack, error) {
 	}, nil
 }
 
+// keysPath is where an API server publishes the keys that it signs tokens with.
+const keysPath = "/openid/v1/jwks"
+
+// Keys reads them, as a JSON Web Key Set.
+func (p *Place) Keys(ctx context.Context) ([]byte, error) {
+	return p.Client.Discovery().RESTClient().Get().AbsPath(keysPath).
+		SetHeader("Accept", "application/jwk-set+json, application/json").DoRaw(ctx)
+}
+
+// lacksKeys asks whether the broker may read the keys by which it knows its pods, where it wants to. Service accounts
+// may, unless somebody has taken that away; people with roles in a namespace may not.
+func (c *Cloud) lacksKeys(ctx context.Context, p *Place, user string) (*driver.Lack, error) {
+	if c.cfg.Audience == "" {
+		return nil, nil
+	}
+	ask := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+		NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: keysPath, Verb: "get"},
+	}}
+	answer, err := p.Client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, ask, metav1.CreateOptions{})
+	if err != nil || answer.Status.Allowed {
+		return nil, err
+	}
+	return &driver.Lack{
+		What: fmt.Sprintf("%s: no right to read the keys by which pods prove which they are (%s)", p.Name, keysPath),
+		Mend: fmt.Sprintf("kubectl create clusterrolebinding tradewind-keys --user=%s "+
+			"--clusterrole=system:service-account-issuer-discovery; or tradewind cloud add kubernetes --unproven-pods",
+			user),
+		Fatal: true,
+	}, nil
+}
+
 func (c *Cloud) checkNodes(ctx context.Context, p *Place, r *driver.Report) error {
-	nodes, _, err := c.look(ctx, p)
+	nodes, _, _, err := c.look(ctx, p)
 	if err != nil {
 		return err
 	}

@@ -61,6 +61,8 @@ type Config struct {
 	// AsRoot lets tasks run as root, which the "restricted" Pod Security Standard forbids.
 	AsRoot bool
 	Graves driver.Graves
+	// Audience is the broker's address, for which pods get a token that proves which one calls; empty is none.
+	Audience string
 	// Grace is how long a pod has between the word that it is to end and its end; 2 min when 0.
 	Grace time.Duration
 	// StartWithin is how long a launch waits for its containers to start, to hear of images that cannot be had; 30 s
@@ -85,6 +87,9 @@ const (
 	undoWithin  = 30 * time.Second
 	// silentWithin is how long a scheduler may take to look at a pod for the first time.
 	silentWithin = 2 * time.Minute
+	// againWithin is how long it may take to look again when there is room by now: it pauses ten seconds after it has
+	// found none (kube-scheduler's podMaxBackoffSeconds), and looks at others first.
+	againWithin = time.Minute
 )
 
 // Cloud is the Kubernetes clusters of a deployment as the broker sees them. It implements cloud.Cloud and

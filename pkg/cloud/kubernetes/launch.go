@@ -122,7 +122,7 @@ func (g *gang) bind(ctx context.Context, have []corev1.Pod) error {
 	if err := g.release(ctx); err != nil {
 		return err
 	}
-	return g.await(ctx, at.grows)
+	return g.await(ctx, at.outlook)
 }
 
 // pods are the gang's, as Watch has heard last, or as they are now.
@@ -214,11 +214,10 @@ func (g *gang) release(ctx context.Context) error {
 }
 
 // await waits until all pods have a node. It fails with Capacity and the scheduler's words when for too long no
-// other pod has got one. A scheduler that has said nothing has not looked yet: one that is busy takes its time, and
-// that is no word about room.
-func (g *gang) await(ctx context.Context, grows bool) error {
+// other pod has got one. How long that is, what nodes have by then says: see outlook.
+func (g *gang) await(ctx context.Context, hope outlook) error {
 	began := time.Now()
-	last, bound := began, g.bound
+	last, bound, looked := began, g.bound, began
 	for {
 		pods, err := g.pods(ctx)
 		if err != nil {
@@ -235,18 +234,13 @@ func (g *gang) await(ctx context.Context, grows bool) error {
 		}
 		said := g.refusal(pods)
 		waited := time.Since(last)
-		if !grows && said != "" && waited >= g.c.cfg.BindWithin/2 {
-			grows = g.c.grounds[g.place.Name].growing() ||
-				g.place.scalingUp(ctx, pods) // an autoscaler that nobody told the broker of
+		if said != "" && min(waited, time.Since(looked)) >= g.c.cfg.BindWithin/2 {
+			looked = time.Now()
+			if hope, err = g.look(ctx, pods); err != nil {
+				return err
+			}
 		}
-		limit := g.c.cfg.BindWithin
-		switch {
-		case grows:
-			limit = g.c.cfg.GrowWithin
-		case said == "" && !g.place.Gang.foreign():
-			limit = max(limit, silentWithin)
-		}
-		if waited >= limit {
+		if waited >= g.patience(said, hope) {
 			said = cmp.Or(g.heldBack(ctx), said, "the scheduler has not said why")
 			return fail(cloud.Capacity, codeUnbound, "%d of %d pods have a node on %s after %s: %s", g.bound,
 				g.spec.Nodes, g.place.Name, time.Since(began).Round(time.Second), said)

@@ -26,6 +26,7 @@ var fetch string
 const (
 	home      = "/tradewind"
 	bootDir   = home + "-boot"
+	proofDir  = home + "-proof"
 	agentFile = home + "/bin/tradewind-agent"
 	shmDir    = "/dev/shm"
 )
@@ -103,7 +104,7 @@ func (c *Cloud) pod(spec cloud.LaunchSpec, s Shape, arch string, rank int) (*cor
 			}},
 			Containers: []corev1.Container{{
 				Name: "task", Image: imageOf(spec, c.cfg.Image), Command: []string{agentFile},
-				WorkingDir: home + "/work", Env: c.environment(spec), VolumeMounts: mounts(),
+				WorkingDir: home + "/work", Env: c.environment(spec), VolumeMounts: c.taskMounts(),
 				SecurityContext: c.containerSecurity(),
 				Resources:       corev1.ResourceRequirements{Requests: s.request(), Limits: s.request()},
 			}},
@@ -136,10 +137,32 @@ func mounts() []corev1.VolumeMount {
 	}
 }
 
+// taskMounts are those of the task's container, whose agent proves which pod it is in.
+func (c *Cloud) taskMounts() []corev1.VolumeMount {
+	if c.cfg.Audience == "" {
+		return mounts()
+	}
+	return append(mounts(), corev1.VolumeMount{Name: "proof", MountPath: proofDir, ReadOnly: true})
+}
+
+// proofFor is how long a token is good, in seconds: the least that API servers allow. The kubelet renews it.
+const proofFor int64 = 600
+
+// proof has the kubelet make a token of the pod for the broker's address. No API server takes it for its own.
+func (c *Cloud) proof() corev1.Volume {
+	return corev1.Volume{Name: "proof", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
+		DefaultMode: new(int32(0o440)), Sources: []corev1.VolumeProjection{{
+			ServiceAccountToken: &corev1.ServiceAccountTokenProjection{
+				Audience: c.cfg.Audience, ExpirationSeconds: new(proofFor), Path: "token",
+			},
+		}},
+	}}}
+}
+
 func (c *Cloud) volumes(spec cloud.LaunchSpec, s Shape, rank int) []corev1.Volume {
 	half := s.request()[corev1.ResourceMemory]
 	half.Set(half.Value() / 2)
-	return []corev1.Volume{
+	all := []corev1.Volume{
 		{Name: "work", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
 		{Name: "boot", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
 			SecretName: c.groupName(spec.Cluster), DefaultMode: new(int32(0o440)),
@@ -149,6 +172,10 @@ func (c *Cloud) volumes(spec cloud.LaunchSpec, s Shape, rank int) []corev1.Volum
 			Medium: corev1.StorageMediumMemory, SizeLimit: &half,
 		}}},
 	}
+	if c.cfg.Audience != "" {
+		all = append(all, c.proof())
+	}
+	return all
 }
 
 // environment is the agent's. Which pod it is and where others reach it only the cluster knows.
@@ -163,6 +190,10 @@ func (c *Cloud) environment(spec cloud.LaunchSpec) []corev1.EnvVar {
 		{Name: "TRADEWIND_ADDRESS", ValueFrom: of("status.podIP")},
 		{Name: "TRADEWIND_NOTICES", Value: Name}, {Name: "TRADEWIND_GRACE", Value: c.cfg.Grace.String()},
 		{Name: "TRADEWIND_SOLE", Value: "1"}, {Name: "HOME", Value: home + "/home"},
+	}
+	if c.cfg.Audience != "" {
+		env = append(env, corev1.EnvVar{Name: "TRADEWIND_PROOF", Value: Name},
+			corev1.EnvVar{Name: "TRADEWIND_PROOF_FILE", Value: proofDir + "/token"})
 	}
 	if spec.Container != "" {
 		env = append(env, corev1.EnvVar{Name: "TRADEWIND_INSIDE", Value: spec.Container})

@@ -3,6 +3,7 @@ package kubernetes
 import (
 	"context"
 	"slices"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,25 +28,11 @@ type promise struct {
 	zone  string
 	spot  bool
 	pods  int
-	grows bool // a pool has to grow for some of them
 }
 
 func newGrounds() *grounds {
 	return &grounds{turn: make(chan struct{}, 1), promised: map[string]promise{},
 		calls: make(chan struct{}, placeAtOnce)}
-}
-
-// growing says whether a pool has to grow for a gang that has been promised room: its pods may be given what another
-// was promised, which then gets new nodes.
-func (gr *grounds) growing() bool {
-	gr.turn <- struct{}{}
-	defer func() { <-gr.turn }()
-	for _, p := range gr.promised {
-		if p.grows {
-			return true
-		}
-	}
-	return false
 }
 
 // call waits until fewer than placeAtOnce calls are under way.
@@ -73,22 +60,26 @@ func (gr *grounds) forget(cluster string) {
 
 // look is what nodes have, and how many pods of each cluster of the deployment's have one: by what Watch has heard,
 // else from lists.
-func (c *Cloud) look(ctx context.Context, p *Place) (nodes []Node, bound map[string]int, err error) {
-	if nodes, bound, ok := c.grounds[p.Name].sight.look(c.cfg.Tolerations); ok {
-		return nodes, bound, nil
+//
+// all says that everybody's pods are known, not the broker's alone.
+func (c *Cloud) look(ctx context.Context, p *Place) (nodes []Node, bound map[string]int, all bool, err error) {
+	if nodes, bound, all, ok := c.grounds[p.Name].sight.look(c.cfg.Tolerations); ok {
+		return nodes, bound, all, nil
 	}
 	of, _, err := p.listNodes(ctx)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, false, err
 	}
+	all = true
 	pods, err := p.listPods(ctx, metav1.NamespaceAll, metav1.ListOptions{
 		FieldSelector: "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed", Limit: listPage,
 	})
 	if apierrors.IsForbidden(err) {
+		all = false
 		pods, err = p.pods(ctx, "")
 	}
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, false, err
 	}
 	bound = map[string]int{}
 	for i := range pods {
@@ -96,17 +87,70 @@ func (c *Cloud) look(ctx context.Context, p *Place) (nodes []Node, bound map[str
 			bound[pods[i].Labels[labelCluster]]++
 		}
 	}
-	all := make([]*corev1.Node, len(of))
+	there := make([]*corev1.Node, len(of))
 	for i := range of {
-		all[i] = &of[i]
+		there[i] = &of[i]
 	}
-	return readNodes(all, usedBy(pods), c.cfg.Tolerations), bound, nil
+	return readNodes(there, usedBy(pods), c.cfg.Tolerations), bound, all, nil
 }
 
 // placing is where a gang goes.
 type placing struct {
-	arch  string
-	grows bool // a pool has to grow for some
+	arch string
+	outlook
+}
+
+// outlook is what those pods of a gang have to hope for that have no node yet.
+type outlook int
+
+const (
+	// full: there is no room for all of them, and none will come.
+	full outlook = iota
+	// roomy: what nodes have free is enough. Where the scheduler says otherwise it has looked before, or knows more.
+	roomy
+	// growing: pools that grow will make what is missing. It may be another gang's pods that they grow for: which gets
+	// what is there now, and which new nodes, the scheduler decides.
+	growing
+)
+
+// look says what there is to hope for by now.
+func (g *gang) look(ctx context.Context, pods []corev1.Pod) (hope outlook, err error) {
+	if !g.place.Gang.foreign() {
+		release, err := g.c.grounds[g.place.Name].take(ctx)
+		if err != nil {
+			return full, err
+		}
+		nodes, bound, all, err := g.c.look(ctx, g.place)
+		if err == nil {
+			hope, _, err = g.outlook(ctx, nodes, bound)
+		}
+		release()
+		if err != nil {
+			return full, err
+		}
+		if hope == roomy && !all { // others have taken what the broker may not see
+			hope = full
+		}
+	}
+	if hope == full && g.place.scalingUp(ctx, pods) { // an autoscaler that nobody told the broker of
+		hope = growing
+	}
+	return hope, nil
+}
+
+// patience is how long a gang waits while no other pod of it gets a node. A scheduler that has said nothing has not
+// looked yet: one that is busy takes its time, and that is no word about room.
+func (g *gang) patience(said string, hope outlook) time.Duration {
+	within := g.c.cfg.BindWithin
+	switch {
+	case hope == growing:
+		return g.c.cfg.GrowWithin
+	case said == "" && !g.place.Gang.foreign():
+		return max(within, silentWithin)
+	case hope == roomy:
+		return max(within, againWithin)
+	}
+	return within
 }
 
 // room asks whether the pods that have no node yet fit, and promises the gang what it finds. It fails with Capacity
@@ -119,7 +163,7 @@ func (g *gang) room(ctx context.Context) (at placing, err error) {
 		return at, err
 	}
 	defer release()
-	nodes, bound, err := g.c.look(ctx, g.place)
+	nodes, bound, _, err := g.c.look(ctx, g.place)
 	if err != nil {
 		return at, err
 	}
@@ -132,24 +176,33 @@ func (g *gang) room(ctx context.Context) (at placing, err error) {
 	if g.place.Gang.foreign() {
 		return at, nil // whoever schedules gangs there knows whether there is room
 	}
-	own := hash(g.spec.Cluster)
-	wanted := g.spec.Nodes - g.bound
-	var more []Node
-	now := g.fits(gr, bound, nodes, nil, wanted)
-	fits := now
-	if fits < wanted {
-		if more, err = g.more(ctx, nodes, wanted); err != nil {
-			return at, err
-		}
-		fits = g.fits(gr, bound, nodes, more, wanted)
+	fits := 0
+	if at.outlook, fits, err = g.outlook(ctx, nodes, bound); err != nil {
+		return at, err
 	}
-	if fits < wanted {
+	if at.outlook == full {
 		return at, fail(cloud.Capacity, codeFull, "%d of %d pods of %g CPUs and %g GiB fit on the nodes of %s",
 			fits+g.bound, g.spec.Nodes, g.shape.VCPU, g.shape.GiB, g.place.Name)
 	}
-	at.grows = now < wanted
-	gr.promised[own] = promise{g.shape, g.spec.Offer.Zone, g.spec.Offer.Spot, g.spec.Nodes, at.grows}
+	gr.promised[hash(g.spec.Cluster)] = promise{g.shape, g.spec.Offer.Zone, g.spec.Offer.Spot, g.spec.Nodes}
 	return at, nil
+}
+
+// outlook says what a gang has to hope for, and how many of the pods that have no node yet would fit, when all that has
+// been promised to others is taken away. The turn is held.
+func (g *gang) outlook(ctx context.Context, nodes []Node, bound map[string]int) (hope outlook, fits int, err error) {
+	gr, wanted := g.c.grounds[g.place.Name], g.spec.Nodes-g.bound
+	if fits = g.fits(gr, bound, nodes, nil, wanted); fits >= wanted {
+		return roomy, fits, nil
+	}
+	more, err := g.more(ctx, nodes, wanted)
+	if err != nil {
+		return full, fits, err
+	}
+	if fits = g.fits(gr, bound, nodes, more, wanted); fits >= wanted {
+		return growing, fits, nil
+	}
+	return full, fits, nil
 }
 
 func (g *gang) suits(n *Node) bool { return n.suits(g.shape, g.spec.Offer.Zone, g.spec.Offer.Spot) }

@@ -13,7 +13,8 @@ import (
 type sight struct {
 	mu    sync.Mutex
 	live  bool // a watch goes on
-	whole bool // of the pods of all namespaces, so that what nodes have free can be told
+	whole bool // a launch could not see more by asking
+	all   bool // of the pods of all namespaces
 	nodes map[string]*corev1.Node
 	takes map[types.UID]taken
 	used  map[string]use                    // by node
@@ -27,10 +28,10 @@ type taken struct {
 }
 
 // begin is what a list has told, from which the watch goes on.
-func (s *sight) begin(nodes []corev1.Node, pods []corev1.Pod, whole bool, deployment string) {
+func (s *sight) begin(nodes []corev1.Node, pods []corev1.Pod, whole, all bool, deployment string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.live, s.whole = true, whole
+	s.live, s.whole, s.all = true, whole, all
 	s.nodes, s.takes = map[string]*corev1.Node{}, map[types.UID]taken{}
 	s.used, s.ours = map[string]use{}, map[string]map[string]*corev1.Pod{}
 	for i := range nodes {
@@ -98,12 +99,12 @@ func (s *sight) put(p *corev1.Pod, deployment string) {
 }
 
 // look is what nodes have, and how many pods of each cluster of the deployment's have a node, by its label: both as
-// they were at one moment. ok is false where no watch tells.
-func (s *sight) look(tolerations []corev1.Toleration) (nodes []Node, bound map[string]int, ok bool) {
+// they were at one moment. all says that everybody's pods are known; ok is false where no watch tells.
+func (s *sight) look(tolerations []corev1.Toleration) (nodes []Node, bound map[string]int, all, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.live || !s.whole {
-		return nil, nil, false
+		return nil, nil, false, false
 	}
 	bound = map[string]int{}
 	for cluster, pods := range s.ours {
@@ -113,11 +114,11 @@ func (s *sight) look(tolerations []corev1.Toleration) (nodes []Node, bound map[s
 			}
 		}
 	}
-	all := make([]*corev1.Node, 0, len(s.nodes))
+	there := make([]*corev1.Node, 0, len(s.nodes))
 	for _, n := range s.nodes {
-		all = append(all, n)
+		there = append(there, n)
 	}
-	return readNodes(all, s.used, tolerations), bound, true
+	return readNodes(there, s.used, tolerations), bound, s.all, true
 }
 
 // pods are a cluster's. They are not to be changed.

@@ -29,7 +29,7 @@ func (c *Cloud) Sells(ctx context.Context) (sold []Sold, failed map[string]error
 	failed = map[string]error{}
 	for i := range c.cfg.Places {
 		p := &c.cfg.Places[i]
-		nodes, _, err := c.look(ctx, p)
+		nodes, _, _, err := c.look(ctx, p)
 		if err == nil {
 			var pools []Pool
 			if pools, err = p.growing(ctx); err == nil {

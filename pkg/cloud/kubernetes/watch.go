@@ -72,7 +72,7 @@ func (w *watcher) follow(ctx context.Context) error {
 		return err
 	}
 	defer nodeEvents.Stop()
-	pods, podEvents, whole, err := w.begin(ctx)
+	pods, podEvents, sees, err := w.begin(ctx)
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func (w *watcher) follow(ctx context.Context) error {
 	before := w.pods
 	w.pods, w.gone = map[string]*corev1.Pod{}, map[string]bool{}
 	sight := &w.c.grounds[w.place.Name].sight
-	sight.begin(nodes, pods, whole, hash(w.c.cfg.Deployment))
+	sight.begin(nodes, pods, sees.whole, sees.all, hash(w.c.cfg.Deployment))
 	defer sight.end()
 	for i := range nodes {
 		w.node(ctx, &nodes[i])
@@ -99,22 +99,26 @@ func (w *watcher) follow(ctx context.Context) error {
 	return w.changes(ctx, podEvents, nodeEvents)
 }
 
+// sees is how far a watch does: whole is as far as a launch could by asking, all is the pods of all namespaces.
+type sees struct{ whole, all bool }
+
 // begin lists and watches the pods of all namespaces, where the broker may, elsewhere those of its own: then launches
-// need not ask what nodes have free. whole says that a launch could not see more by asking.
-func (w *watcher) begin(ctx context.Context) (pods []corev1.Pod, events watch.Interface, whole bool, err error) {
+// need not ask what nodes have free.
+func (w *watcher) begin(ctx context.Context) (pods []corev1.Pod, events watch.Interface, s sees, err error) {
 	for _, namespace := range []string{metav1.NamespaceAll, w.place.Namespace} {
 		var version string
 		pods, version, err = w.place.podsAt(ctx, namespace, metav1.ListOptions{Limit: listPage})
-		whole = whole || err == nil && namespace == metav1.NamespaceAll || apierrors.IsForbidden(err)
+		s.all = err == nil && namespace == metav1.NamespaceAll
+		s.whole = s.whole || s.all || apierrors.IsForbidden(err)
 		if err == nil {
 			events, err = w.watchPods(ctx, namespace, version)
-			whole = whole && !apierrors.IsForbidden(err)
+			s.whole = s.whole && !apierrors.IsForbidden(err)
 		}
 		if !apierrors.IsForbidden(err) {
-			return pods, events, whole, err
+			return pods, events, s, err
 		}
 	}
-	return nil, nil, false, err
+	return nil, nil, sees{}, err
 }
 
 // watchPods watches them from a version of their list on. Whether the broker may is asked first.

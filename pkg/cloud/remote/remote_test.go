@@ -3,6 +3,7 @@ package remote_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -10,7 +11,9 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/push"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/remote"
+	"github.com/tradewind-broker/tradewind/pkg/identity"
 )
 
 // distant is a driver that answers as it is told. The conformance suite is run by pkg/cloud/aws, whose driver it has
@@ -165,4 +168,38 @@ func FuzzServe(f *testing.F) {
 			t.Errorf("%q, %v", back, err)
 		}
 	})
+}
+
+// What a cloud pushed is read where its keys are known; what is wrong with it is known here as it was there.
+func TestAPushIsReadOnTheOtherSide(t *testing.T) {
+	notice := cloud.Notice{Cluster: "job.0.1", Machine: "m", Kind: cloud.Interruption, At: time.Unix(9, 0).UTC()}
+	server := remote.Server{Cloud: &distant{}, Pushed: func(_ context.Context, bearer string, body []byte) (cloud.Notice, bool, error) {
+		switch bearer {
+		case "bad":
+			return cloud.Notice{}, false, fmt.Errorf("%w: of another", identity.ErrInvalid)
+		case "odd":
+			return cloud.Notice{}, false, fmt.Errorf("%w: no JSON", push.ErrNotice)
+		case "down":
+			return cloud.Notice{}, false, identity.ErrUnavailable
+		}
+		return notice, string(body) == "ours", nil
+	}}
+	c := remote.New("gcp", server.Serve)
+	if got, ours, err := c.Pushed(t.Context(), "good", []byte("ours")); err != nil || !ours || got != notice {
+		t.Errorf("%+v, %v, %v", got, ours, err)
+	}
+	if _, ours, err := c.Pushed(t.Context(), "good", []byte("theirs")); err != nil || ours {
+		t.Errorf("another's: %v, %v", ours, err)
+	}
+	if _, _, err := c.Pushed(t.Context(), "bad", nil); !errors.Is(err, identity.ErrInvalid) {
+		t.Errorf("a bad token: %v", err)
+	}
+	if _, _, err := c.Pushed(t.Context(), "odd", nil); !errors.Is(err, push.ErrNotice) {
+		t.Errorf("no notice: %v", err)
+	}
+	for _, c := range []*remote.Client{c, remote.New("gcp", remote.Server{Cloud: &distant{}}.Serve)} {
+		if _, _, err := c.Pushed(t.Context(), "down", nil); err == nil || errors.Is(err, identity.ErrInvalid) || errors.Is(err, push.ErrNotice) {
+			t.Errorf("it would not be pushed again: %v", err)
+		}
+	}
 }

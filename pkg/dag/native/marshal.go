@@ -88,9 +88,13 @@ func (w *writer) head() *yaml.Node {
 		m.add("budget", plain(dag.FormatNumber(float64(j.Budget))))
 	}
 	m.text("queue", j.Queue)
+	m.text("namespace", j.Namespace)
 	m.count("priority", j.Priority)
-	if j.Infeasible != dag.Fail {
+	if j.Infeasible != dag.Retry {
 		m.text("infeasible", string(j.Infeasible))
+	}
+	if j.Patience > 0 {
+		m.add("patience", plain(dag.FormatDuration(j.Patience)))
 	}
 	if j.KeepOnFailure > 0 {
 		m.add("keepOnFailure", plain(dag.FormatDuration(j.KeepOnFailure)))

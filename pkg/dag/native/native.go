@@ -106,6 +106,13 @@ func (r *reader) read(doc *yaml.Node) error {
 	if err := yamlfile.ReadFields(&r.Reader, doc, r.jobFields, r.job); err != nil {
 		return err
 	}
+	for _, e := range entries {
+		if e.Key == "patience" { // whose faults depend on another field
+			if err := r.job.CheckPatience(); err != nil {
+				return fault.WithinKey(e.Key, fault.At(yamlfile.PositionOf(e.Node), err))
+			}
+		}
+	}
 	if !slices.ContainsFunc(entries, func(e yamlfile.Entry) bool { return e.Key == "apiVersion" }) {
 		return fault.Within("apiVersion", r.Fault(doc, "is missing", "add apiVersion: "+APIVersion))
 	}
@@ -164,6 +171,11 @@ func (r *reader) forJob() yamlfile.Fields[*dag.Job] {
 			func(j *dag.Job) *string { return &j.Queue },
 			yamlfile.Checked(dag.CheckName),
 		),
+		"namespace": yamlfile.TextField(
+			y,
+			func(j *dag.Job) *string { return &j.Namespace },
+			yamlfile.Checked(dag.CheckName),
+		),
 		"priority": yamlfile.TextField(y, func(j *dag.Job) *int { return &j.Priority }, func(s string) (int, error) {
 			return dag.ParseInt(s, -dag.MaxPriority, dag.MaxPriority)
 		}),
@@ -171,6 +183,11 @@ func (r *reader) forJob() yamlfile.Fields[*dag.Job] {
 			y,
 			func(j *dag.Job) *dag.Infeasible { return &j.Infeasible },
 			word[dag.Infeasible],
+		),
+		"patience": yamlfile.TextField(
+			y,
+			func(j *dag.Job) *time.Duration { return &j.Patience },
+			dag.ParseDuration,
 		),
 		"regions": func(j *dag.Job, n *yaml.Node) error {
 			return r.List(n, func(_ int, n *yaml.Node) error {

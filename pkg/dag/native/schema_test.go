@@ -252,13 +252,17 @@ func buildSchema() object {
 		}},
 		"keepOnFailure": with(ref("duration"), "how long the machines of a task that failed are kept to look at, up to 24h"),
 		"queue":         with(ref("name"), "the queue that the job is scheduled by"),
+		"namespace":     with(ref("name"), "whose the job is, in the words of the policy's plugin namespace: a user or a team"),
 		"priority": object{
 			"type":        "integer",
 			"minimum":     -dag.MaxPriority,
 			"maximum":     dag.MaxPriority,
 			"description": "higher first",
 		},
-		"infeasible": with(oneOf("fail", "wait"), "what to do when no place is left"),
+		"infeasible": with(oneOf("retry", "fail", "wait"), "what to do when no place is left: retry (the default) waits "+
+			"where blocks that end are all that stands in the way, fail does not wait, wait waits for anything"),
+		"patience": with(ref("duration"), "how long it waits at most while no place is left; a day, or until the deadline "+
+			"where that is later"),
 		"regions": object{
 			"type":        "array",
 			"items":       object{"type": "string", "pattern": `^[^\s*:/]+(:[^\s*/]+)?$`},
@@ -332,6 +336,9 @@ func buildSchema() object {
 	}
 	taskSchema["dependentRequired"] = object{"role": []string{"gang"}}
 	taskSchema["not"] = object{"required": []string{"run", "recorded"}}
+	root["not"] = object{
+		"required": []string{"infeasible", "patience"}, "properties": object{"infeasible": object{"const": "fail"}},
+	}
 	maps.Copy(root, object{
 		"$schema":     "https://json-schema.org/draft/2020-12/schema",
 		"$id":         "https://github.com/tradewind-broker/tradewind/blob/main/pkg/dag/native/schema.json",

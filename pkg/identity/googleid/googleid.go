@@ -5,22 +5,18 @@ package googleid
 
 import (
 	"context"
-	"crypto/rsa"
-	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"math/big"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/identity"
+	"github.com/tradewind-broker/tradewind/pkg/identity/internal/keyset"
 )
 
 // Name is the catalogue's name of the cloud.
@@ -42,22 +38,10 @@ type Config struct {
 	Now          func() time.Time // the machine's when nil
 }
 
-// Times of keys.
-const (
-	keepKeys   = time.Hour        // kept keys are believed without another look
-	leastLook  = time.Minute      // between two looks for a key that is not there
-	fetchLimit = 10 * time.Second // for a look
-	skew       = time.Minute      // that clocks may differ
-	maxKeys    = 1 << 20          // bytes of a key set
-)
-
 // Verifier is an identity.Verifier.
 type Verifier struct {
-	cfg Config
-
-	mu     sync.Mutex
-	keys   map[string]*rsa.PublicKey
-	looked time.Time
+	cfg  Config
+	keys keyset.Set // Google's change within days
 }
 
 var _ identity.Verifier = (*Verifier)(nil)
@@ -74,12 +58,14 @@ func New(cfg Config) (*Verifier, error) {
 		cfg.Keys = Keys
 	}
 	if cfg.Client == nil {
-		cfg.Client = &http.Client{Timeout: fetchLimit}
+		cfg.Client = &http.Client{Timeout: keyset.FetchLimit}
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	return &Verifier{cfg: cfg}, nil
+	v := &Verifier{cfg: cfg}
+	v.keys.Fetch, v.keys.Now = v.fetch, cfg.Now
+	return v, nil
 }
 
 // payload is what of a token is of use; it is there where the token was asked for with format=full.
@@ -132,12 +118,12 @@ func (v *Verifier) Account(ctx context.Context, text string) (string, error) {
 func (v *Verifier) parse(ctx context.Context, text string, p jwt.Claims) error {
 	parser := jwt.NewParser(
 		jwt.WithValidMethods([]string{jwt.SigningMethodRS256.Alg()}), jwt.WithIssuer(v.cfg.Issuer),
-		jwt.WithAudience(v.cfg.Audience), jwt.WithExpirationRequired(), jwt.WithIssuedAt(), jwt.WithLeeway(skew),
+		jwt.WithAudience(v.cfg.Audience), jwt.WithExpirationRequired(), jwt.WithIssuedAt(), jwt.WithLeeway(keyset.Skew),
 		jwt.WithTimeFunc(v.cfg.Now),
 	)
 	_, err := parser.ParseWithClaims(strings.TrimSpace(text), p, func(t *jwt.Token) (any, error) {
 		id, _ := t.Header["kid"].(string)
-		return v.key(ctx, id)
+		return v.keys.Key(ctx, id)
 	})
 	switch {
 	case errors.Is(err, identity.ErrUnavailable):
@@ -152,35 +138,8 @@ func (v *Verifier) parse(ctx context.Context, text string, p jwt.Claims) error {
 	return nil
 }
 
-// key returns a key by its name. They are fetched when they have been kept for long, and, not too often, for one that
-// is not there: Google's change within days.
-func (v *Verifier) key(ctx context.Context, id string) (*rsa.PublicKey, error) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	now := v.cfg.Now()
-	k := v.keys[id]
-	if age := now.Sub(v.looked); v.keys == nil || age > keepKeys || k == nil && age > leastLook {
-		keys, err := v.fetch(ctx)
-		switch {
-		case err == nil:
-			v.keys, v.looked = keys, now
-		case k == nil: // else a key that was good an hour ago is good
-			return nil, fmt.Errorf("%w: %w", identity.ErrUnavailable, err)
-		}
-		if err == nil {
-			k = keys[id]
-		}
-	}
-	if k == nil {
-		return nil, fmt.Errorf("%w: it was signed with an unknown key", identity.ErrInvalid)
-	}
-	return k, nil
-}
-
-// fetch reads the key set (RFC 7517).
-func (v *Verifier) fetch(ctx context.Context) (map[string]*rsa.PublicKey, error) {
-	ctx, cancel := context.WithTimeout(ctx, fetchLimit)
-	defer cancel()
+// fetch reads the key set.
+func (v *Verifier) fetch(ctx context.Context) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, v.cfg.Keys, http.NoBody)
 	if err != nil {
 		return nil, err
@@ -190,46 +149,14 @@ func (v *Verifier) fetch(ctx context.Context) (map[string]*rsa.PublicKey, error)
 		return nil, err
 	}
 	defer res.Body.Close() //nolint:errcheck // only read
-	body, err := io.ReadAll(io.LimitReader(res.Body, maxKeys))
+	body, err := io.ReadAll(io.LimitReader(res.Body, keyset.MaxBytes))
 	if err != nil {
 		return nil, err
 	}
 	if res.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("%s: %s", v.cfg.Keys, res.Status)
 	}
-	return parseKeys(body)
-}
-
-// parseKeys reads the RSA keys of a set; others are of no use. A set without any is an error.
-func parseKeys(body []byte) (map[string]*rsa.PublicKey, error) {
-	var set struct {
-		Keys []struct {
-			Kind     string `json:"kty"`
-			ID       string `json:"kid"`
-			Modulus  string `json:"n"`
-			Exponent string `json:"e"`
-		} `json:"keys"`
-	}
-	if err := json.Unmarshal(body, &set); err != nil {
-		return nil, fmt.Errorf("googleid: key set: %w", err)
-	}
-	const minBits, maxBits, maxExponent = 2048, 8192, 1<<31 - 1
-	keys := map[string]*rsa.PublicKey{}
-	for _, k := range set.Keys {
-		n, nerr := base64.RawURLEncoding.DecodeString(k.Modulus)
-		e, eerr := base64.RawURLEncoding.DecodeString(k.Exponent)
-		modulus, exponent := new(big.Int).SetBytes(n), new(big.Int).SetBytes(e)
-		if k.Kind != "RSA" || k.ID == "" || nerr != nil || eerr != nil || modulus.BitLen() < minBits ||
-			modulus.BitLen() > maxBits || !exponent.IsInt64() || exponent.Int64() < 3 ||
-			exponent.Int64() > maxExponent {
-			continue
-		}
-		keys[k.ID] = &rsa.PublicKey{N: modulus, E: int(exponent.Int64())}
-	}
-	if len(keys) == 0 {
-		return nil, errors.New("googleid: key set: no RSA keys")
-	}
-	return keys, nil
+	return body, nil
 }
 
 func invalid(format string, args ...any) error {

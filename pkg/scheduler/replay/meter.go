@@ -3,6 +3,8 @@ package replay
 import (
 	"math"
 	"slices"
+
+	"github.com/tradewind-broker/tradewind/pkg/scheduler"
 )
 
 // meter sums up over time.
@@ -11,16 +13,17 @@ type meter struct {
 	used               [3]float64
 	fragment           float64
 	errors             float64
+	lost               float64   // GPUs over time of pods that were evicted, in thousandths
 	held               []int64   // GPUs by queue, in thousandths
 	gpu                []float64 // the same over time
 	weights            []float64
 }
 
 func newMeter(p *player) meter {
-	m := meter{held: make([]int64, len(p.snap.Queues)), gpu: make([]float64, len(p.snap.Queues)),
-		weights: make([]float64, len(p.snap.Queues))}
-	for i, q := range p.snap.Queues {
-		m.weights[i] = float64(max(1, q.Weight))
+	m := meter{held: make([]int64, len(p.owners)), gpu: make([]float64, len(p.owners)),
+		weights: make([]float64, len(p.owners))}
+	for i, name := range p.owners {
+		m.weights[i] = float64(max(1, p.opt.Weights[name]))
 	}
 	return m
 }
@@ -53,6 +56,10 @@ func (m *meter) pass(p *player, seconds float64) {
 	}
 	for q, x := range m.held {
 		m.gpu[q] += float64(x) * seconds
+		if p.opt.HalfLife > 0 && len(p.snap.Namespaces) > 0 {
+			n := &p.snap.Namespaces[q]
+			n.Usage = n.Usage.Advance(at(p.now+seconds), scheduler.Vector{2: x}, p.opt.HalfLife)
+		}
 	}
 	if !waits {
 		return
@@ -144,17 +151,17 @@ func (n *nodeFree) fragments(classes []class, pods int) float64 {
 func (p *player) finish() {
 	r, m := p.report, &p.meter
 	var waits []float64
-	byQueue := make([][]float64, len(p.snap.Queues))
+	byQueue := make([][]float64, len(p.owners))
 	for i := range p.pods {
 		s := &p.pods[i]
-		q := r.Queues[s.pod.Class]
+		q := r.Queues[s.pod.owner()]
 		q.Pods++
 		if s.started >= 0 {
 			waits = append(waits, s.started-s.arrival)
 			byQueue[s.queue] = append(byQueue[s.queue], s.started-s.arrival)
 			q.Placed++
 		}
-		r.Queues[s.pod.Class] = q
+		r.Queues[s.pod.owner()] = q
 	}
 	r.Unplaced = r.Pods - r.Placed
 	r.Wait, r.Hours = quantiles(waits), p.now/3600
@@ -165,13 +172,16 @@ func (p *player) finish() {
 	if m.contended > 0 {
 		r.ShareError = m.errors / m.contended
 	}
-	for i, sq := range p.snap.Queues {
-		q := r.Queues[sq.Name]
+	if all := m.used[2] * float64(p.total[2]); all > 0 {
+		r.Lost = m.lost / all
+	}
+	for i, name := range p.owners {
+		q := r.Queues[name]
 		q.Wait = quantiles(byQueue[i])
 		if m.seconds > 0 && p.total[2] > 0 {
 			q.GPU = m.gpu[i] / m.seconds / float64(p.total[2])
 		}
-		r.Queues[sq.Name] = q
+		r.Queues[name] = q
 	}
 }
 

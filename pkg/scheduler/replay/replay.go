@@ -23,6 +23,11 @@ type Options struct {
 	Stay bool
 	// Weights are those of queues, by class; 0 is 1.
 	Weights map[string]int
+	// Saves has evicted pods save their work, and go on after a start that takes so long; 0 has them begin again.
+	Saves time.Duration
+	// HalfLife has the GPUs that namespaces have held count, half of it after each half-life (plugin usage); 0 has it
+	// not known.
+	HalfLife time.Duration
 }
 
 // Quantiles are of waiting times, in seconds.
@@ -62,8 +67,10 @@ type Report struct {
 	PeakFragmentation float64 `json:"peakFragmentation"`
 	// ShareError is by how much queues missed the part of the GPUs that their weights give them of what they wanted, as
 	// a mean over queues and the time in which any pod waited.
-	ShareError float64          `json:"shareError"`
-	Queues     map[string]Queue `json:"queues"`
+	ShareError float64 `json:"shareError"`
+	// Lost is the part of the GPUs' work that was thrown away, as evicted pods begin again.
+	Lost   float64          `json:"lost"`
+	Queues map[string]Queue `json:"queues"`
 }
 
 // Queue is what a queue had.
@@ -85,6 +92,9 @@ type podState struct {
 	ends    float64
 	running bool
 	node    int
+	done    float64 // seconds of work that is saved
+	begun   float64 // when it has its place, and from when on it works
+	works   float64
 }
 
 // player is a replay under way.
@@ -101,6 +111,7 @@ type player struct {
 	used    scheduler.Vector
 	classes []class
 	free    []nodeFree
+	owners  []string // between whom shares are compared
 	meter   meter
 	report  *Report
 }
@@ -213,9 +224,12 @@ func (p *player) bind(s *podState, b scheduler.Bind) {
 		p.report.Placed++
 	}
 	p.hold(s, +1)
-	s.ends = math.Inf(1)
+	s.ends, s.begun, s.works = math.Inf(1), p.now, p.now
+	if s.done > 0 {
+		s.works += p.opt.Saves.Seconds()
+	}
 	if !p.opt.Stay {
-		s.ends = p.now + s.pod.Seconds
+		s.ends = s.works + s.pod.Seconds - s.done
 		t.Ends = at(s.ends)
 		heap.Push(&p.ending, s)
 	}
@@ -227,6 +241,12 @@ func (p *player) evict(s *podState) {
 		return
 	}
 	p.report.Evicted++
+	lost := p.now - s.begun
+	if p.opt.Saves > 0 {
+		s.done += max(0, p.now-s.works)
+		lost = p.opt.Saves.Seconds() // of the start that it takes more
+	}
+	p.meter.lost += float64(int64(s.pod.GPUs)*s.pod.Share) * lost
 	p.hold(s, -1)
 	if i := slices.Index(p.ending, s); i >= 0 {
 		heap.Remove(&p.ending, i)

@@ -189,3 +189,35 @@ func FuzzReadTrace(f *testing.F) {
 		}
 	})
 }
+
+// TestSavedWorkIsNotDoneAgain has a pod reclaimed for another queue after two hours of three. If it saves its work it is
+// over an hour and a start after it goes on, and a start is all that is lost; if not, it begins again.
+func TestSavedWorkIsNotDoneAgain(t *testing.T) {
+	policy, err := scheduler.ReadPolicy("policy.yaml", []byte("{actions: [allocate, reclaim], tiers: [[gang], [proportion]]}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	nodes := []Node{{Name: "n", CPU: 8000, Memory: 8000, GPUs: 2, Model: "T4"}}
+	pods := []Pod{
+		{Name: "a", CPU: 1000, GPUs: 1, Share: 1000, Class: "one", Seconds: 3 * 3600},
+		{Name: "b", CPU: 1000, GPUs: 1, Share: 1000, Class: "one", Seconds: 3 * 3600},
+		{Name: "c", CPU: 1000, GPUs: 1, Share: 1000, Class: "two", Created: 2 * 3600, Seconds: 3600},
+	}
+	run := func(saves time.Duration) *Report {
+		r, err := Run(t.Context(), nodes, pods, Options{Policy: policy, Every: time.Minute, Saves: saves})
+		if err != nil || r.Evicted != 1 {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		return r
+	}
+	saved, not := run(10*time.Minute), run(0)
+	if saved.Hours > 4.3 || not.Hours < 5.9 {
+		t.Errorf("over after %.2f hours, and without saving after %.2f", saved.Hours, not.Hours)
+	}
+	if hours := saved.Lost * 7; hours > 0.25 || hours < 0.1 {
+		t.Errorf("%.2f hours are lost of a start of ten minutes", hours)
+	}
+	if not.Lost < 0.2 {
+		t.Errorf("only %.2f of the work is lost where nothing is saved", not.Lost)
+	}
+}

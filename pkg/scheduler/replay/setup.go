@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -43,7 +44,8 @@ func newPlayer(nodes []Node, pods []Pod, opt Options) (*player, error) {
 		report: &Report{Nodes: len(nodes), Pods: len(pods), Queues: map[string]Queue{}}}
 	p.snap = scheduler.Snapshot{Resources: []string{"cpu", "memory", "gpu"}, GPU: 2}
 	p.addNodes(nodes)
-	queues := p.addQueues(pods)
+	p.addQueues(pods)
+	queues := p.addOwners(pods)
 	if err := p.addPods(pods, queues); err != nil {
 		return nil, err
 	}
@@ -68,8 +70,29 @@ func (p *player) addNodes(nodes []Node) {
 	}
 }
 
+// owner is whose a pod is where shares are compared: its namespace's, or its queue's.
+func (pod *Pod) owner() string { return cmp.Or(pod.Namespace, pod.Class) }
+
+// addOwners lists those between whom shares are compared.
+func (p *player) addOwners(pods []Pod) map[string]int {
+	for i := range pods {
+		if o := pods[i].owner(); !slices.Contains(p.owners, o) {
+			p.owners = append(p.owners, o)
+		}
+	}
+	slices.Sort(p.owners)
+	index := map[string]int{}
+	named := slices.ContainsFunc(pods, func(pod Pod) bool { return pod.Namespace != "" })
+	for i, name := range p.owners {
+		if index[name] = i; named {
+			p.snap.Namespaces = append(p.snap.Namespaces, scheduler.Namespace{Name: name, Weight: p.opt.Weights[name]})
+		}
+	}
+	return index
+}
+
 // addQueues makes a queue of each class of service.
-func (p *player) addQueues(pods []Pod) map[string]int {
+func (p *player) addQueues(pods []Pod) {
 	var names []string
 	for i := range pods {
 		if c := pods[i].Class; !slices.Contains(names, c) {
@@ -77,12 +100,9 @@ func (p *player) addQueues(pods []Pod) map[string]int {
 		}
 	}
 	slices.Sort(names)
-	index := map[string]int{}
-	for i, name := range names {
-		index[name] = i
+	for _, name := range names {
 		p.snap.Queues = append(p.snap.Queues, scheduler.Queue{Name: name, Weight: p.opt.Weights[name]})
 	}
-	return index
 }
 
 func (p *player) addPods(pods []Pod, queues map[string]int) error {
@@ -101,10 +121,10 @@ func (p *player) addPods(pods []Pod, queues map[string]int) error {
 			}
 		}
 		p.classes[c].count++
-		p.pods[i] = podState{pod: pod, queue: queues[pod.Class], arrival: pod.Created / p.opt.Speed, started: -1}
+		p.pods[i] = podState{pod: pod, queue: queues[pod.owner()], arrival: pod.Created / p.opt.Speed, started: -1}
 		s := &p.pods[i]
 		s.job = scheduler.Job{
-			ID: pod.Name, Queue: pod.Class, Created: at(s.arrival), Min: 1,
+			ID: pod.Name, Queue: pod.Class, Namespace: pod.Namespace, Created: at(s.arrival), Min: 1,
 			Duration: time.Duration(pod.Seconds * float64(time.Second)),
 			Tasks:    []scheduler.Task{{ID: "0", Spec: p.classes[c].spec}}, Phase: scheduler.Inqueue,
 		}

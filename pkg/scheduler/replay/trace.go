@@ -52,6 +52,7 @@ type Pod struct {
 	Share            int64    // of each GPU, in thousandths
 	Models           []string // that it can use; none is any
 	Class            string   // quality of service: its queue
+	Namespace        string   // whose it is; where pods have one, namespaces are compared in place of queues
 	Created, Seconds float64  // when it came, and how long it ran
 }
 

@@ -89,6 +89,9 @@ func New(o Options) *scheduler.Snapshot {
 		if i%10 == 0 {
 			n.Taints = []scheduler.Taint{{Key: "dedicated"}}
 		}
+		if i%20 == 1 { // means nothing without plugin tdm
+			n.Window = "night"
+		}
 		s.Nodes = append(s.Nodes, n)
 	}
 	return s

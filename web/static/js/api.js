@@ -1,17 +1,22 @@
-// The API, by the cookie of whoever signed in. It only reads.
+// Reading from the API, by the cookie of whoever signed in. What changes something is send.js's.
 
 // Problem is an error that the API answered.
 export class Problem extends Error {
   constructor(status, body) {
     super(body.detail || body.title || `The broker answered ${status}`);
     this.status = status;
+    this.body = body;
   }
 }
 
 // get reads JSON.
 export async function get(path, signal) {
-  const res = await fetch(path, { signal, headers: { Accept: 'application/json' } });
-  if (res.ok) return res.json();
+  return answer(await fetch(path, { signal, headers: { Accept: 'application/json' } }));
+}
+
+// answer is the JSON of an answer, or the problem that it tells.
+export async function answer(res) {
+  if (res.ok) return res.status === 204 ? {} : res.json();
   let body = {};
   try {
     body = await res.json();

@@ -1,100 +1,64 @@
-// Queues, the places that are not tried now, and events that were given up.
+// Queues with what they hold and held, and the machines of pools.
 
-import { h, icon, set } from './dom.js';
+import { h, renew } from './dom.js';
 import { get } from './api.js';
-import { ago, at, count, span } from './format.js';
+import { drain, resumeQueue, suspendQueue } from './actions.js';
+import { at, count, moment } from './format.js';
+import { Poll } from './poll.js';
+import { pools } from './pools.js';
+import { share, table } from './table.js';
+import { Usage } from './usage.js';
 
-const EVERY = 3000; // ms between two looks
-const SELDOM = 30000; // where nothing has changed for a while
-
-function table(label, heads, rows) {
-  return h('div', { class: 'scroll' }, h('table', { class: 'grid cards' }, h('caption', { class: 'sr' }, label),
-    h('thead', {}, h('tr', {}, heads.map((t) => h('th', { scope: 'col' }, t)))),
-    h('tbody', {}, rows.map((cells) => h('tr', {}, cells.map((c, k) => h('td', { data: { label: heads[k] }, class: k === 0 ? 'lead' : '' }, c)))))));
-}
-
-// share draws how much of a quota is in use.
-function share(used, most, unit) {
-  const shown = `${Math.round(used).toLocaleString('en-US')}${most ? ` of ${most.toLocaleString('en-US')}` : ''} ${unit}`;
-  if (!most) return shown;
-  const part = h('span', { class: 'part', data: { kind: used >= most ? 'bad' : 'plain' } });
-  part.style.setProperty('width', `${Math.min((100 * used) / most, 100)}%`);
-  return h('span', { class: 'with-meter' }, h('span', { class: 'meter', 'aria-hidden': 'true' }, part), h('span', { class: 'tally' }, shown));
-}
-
-function blocked(b) {
-  const where = [b.cloud, b.region, b.zone].filter(Boolean).join(' ');
-  const what = [b.instanceType || (b.family ? `${b.family} machines` : ''), b.market].filter(Boolean).join(', ');
-  return h('span', {}, h('b', {}, where), what ? h('span', { class: 'muted' }, ` ${what}`) : '');
-}
+const MOST = 1000; // queues that are drawn
 
 export class CapacityPage {
   constructor(root, _id, _tab, { live, fail }) {
-    this.live = live;
-    this.fail = fail;
-    this.root = root;
-    this.queues = h('div', {});
-    this.blocks = h('div', {});
-    this.dead = h('section', { class: 'card', hidden: true });
     document.title = 'Capacity – Tradewind';
+    this.queues = h('div', {});
+    this.pools = h('div', {});
+    this.usage = new Usage();
     root.replaceChildren(h('div', { class: 'title' }, h('h1', {}, 'Capacity')),
       h('section', { class: 'card', 'aria-label': 'Queues' }, h('h2', {}, 'Queues'), this.queues),
-      h('section', { class: 'card', 'aria-label': 'Places not tried now' }, h('h2', {}, 'Places not tried now'), this.blocks), this.dead);
-    this.wait = EVERY;
-    this.seen = () => document.hidden || this.load();
-    document.addEventListener('visibilitychange', this.seen);
-    this.load();
+      this.usage.el, h('section', { class: 'card', 'aria-label': 'Pools' }, h('h2', {}, 'Machines of your own'), this.pools));
+    this.poll = new Poll({ live, fail, load: () => this.load(), show: (d) => this.show(d) });
   }
 
   close() {
-    clearTimeout(this.timer);
-    document.removeEventListener('visibilitychange', this.seen);
-    this.closed = true;
+    this.poll.close();
+    this.usage.close();
   }
 
-  // load looks, the rarer the longer nothing has changed; a page that nobody sees does not look at all.
   async load() {
-    clearTimeout(this.timer);
-    if (document.hidden && this.last) return;
-    try {
-      const [q, b, d] = await Promise.all([get('/v1/queues?waiting=true'), get('/v1/blocks'), get('/v1/deadletters').catch((err) => {
-        if (err.status !== 501) throw err;
-        return { deadLetters: [] };
-      })]);
-      if (this.closed) return;
-      this.live('live');
-      // Drawn anew only when something differs, so that a selection is not lost.
-      const news = JSON.stringify([q, b.blocks, d]);
-      this.wait = news === this.last ? Math.min(1.5 * this.wait, SELDOM) : EVERY;
-      if (news !== this.last) this.show(q.queues, b, d.deadLetters, q.waiting ?? {});
-      this.last = news;
-    } catch (err) {
-      if (this.closed) return;
-      if (err.status || !this.last) return this.fail(err);
-      this.live('lost');
-    }
-    this.timer = setTimeout(() => this.load(), this.wait);
+    const [q, p] = await Promise.all([get('/v1/queues?waiting=true'), get('/v1/pools'), this.usage.look()]);
+    return { queues: q.queues, waiting: q.waiting ?? {}, pools: p.pools, now: p.now };
   }
 
-  show(queues, { blocks, now }, letters, waiting) {
-    this.queues.replaceChildren(queues.length
-      ? table('Queues', ['Queue', 'Tasks', 'vCPUs', 'Waiting'], queues.map((q) => [
-        h('span', {}, h('b', {}, q.name), q.description ? h('span', { class: 'muted' }, ` ${q.description}`) : ''),
-        share(q.running, q.maxRunning, 'running'), share(q.vcpu, q.maxVCPU, 'in use'), (waiting[q.name] ?? 0) >= 1000 ? '1,000 or more' : count(waiting[q.name] ?? 0, 'task'),
+  show({ queues, waiting, pools: list, now }) {
+    const again = () => this.poll.look();
+    renew(this.queues, queues.length
+      ? table('Queues', ['Queue', 'Tasks', 'vCPUs', 'Share', 'Waiting', 'Actions'], queues.slice(0, MOST).map((q) => [
+        name(q, at(now)), share(q.running, q.maxRunning, 'running'), share(q.vcpu, q.maxVCPU, 'in use'), deserved(q),
+        (waiting[q.name] ?? 0) >= 1000 ? '1,000 or more' : count(waiting[q.name] ?? 0, 'task'), buttons(q, again),
       ]))
       : h('p', { class: 'muted' }, 'No queue has been used yet. A job without one runs in “default”.'));
-    this.blocks.replaceChildren(blocks.length
-      ? table('Places not tried now', ['Where', 'Why', 'Since', 'Tried again'], blocks.map((b) => [
-        blocked(b), h('span', {}, h('span', { class: 'tag' }, b.kind), ` ${b.reason}`), ago(at(b.at), at(now)), `in ${span(at(b.until) - at(now))}`,
-      ]))
-      : h('p', { class: 'muted ok' }, icon('succeeded'), ' Every place is open: nothing has failed for lack of capacity, quota or credentials lately.'));
-    this.dead.hidden = !letters.length;
-    if (!letters.length) return;
-    this.dead.replaceChildren(h('h2', {}, 'Events that were given up'),
-      h('p', { class: 'muted' }, 'They can be delivered again with ', h('code', {}, 'POST /v1/deadletters/redrive'), ' once what failed them is mended.'),
-      table('Events that were given up', ['Event', 'Function', 'Why', 'When'], letters.map((l) => [
-        h('span', {}, h('b', {}, l.type || 'unknown'), l.group ? h('span', { class: 'muted' }, ` ${l.group}`) : ''), l.queue || 'none', l.reason, ago(at(l.at), at(now)),
-      ])));
-    set(this.dead.querySelector('h2'), `${count(letters.length, 'event')} given up`);
+    this.usage.limits(queues);
+    renew(this.pools, pools(list, at(now), (pool, machine, how) => drain(pool, machine, how, again)));
   }
+}
+
+function name(q, now) {
+  const by = q.suspended?.since ? `suspended ${moment(at(q.suspended.since), now)}${q.suspended.by ? ` by ${q.suspended.by}` : ''}${q.suspended.reason ? `: ${q.suspended.reason}` : ''}` : 'closed';
+  return h('span', {}, h('b', {}, q.name), q.closed ? h('span', { class: 'tag' }, 'admits nothing') : '', q.preempt ? h('span', { class: 'tag' }, 'preempts') : '',
+    q.description || q.parent || q.closed ? h('span', { class: 'muted block' }, [q.description, q.parent ? `of ${q.parent}` : '', q.closed ? by : ''].filter(Boolean).join(' · ')) : '');
+}
+
+function deserved(q) {
+  return [q.weight > 1 ? `weight ${q.weight}` : '', q.deservedVCPU ? `deserves ${q.deservedVCPU.toLocaleString('en-US')} vCPUs` : '', q.guaranteedVCPU ? `${q.guaranteedVCPU.toLocaleString('en-US')} guaranteed` : '']
+    .filter(Boolean).join(', ') || '–';
+}
+
+function buttons(q, again) {
+  const button = (text, run, danger) => h('button', { type: 'button', class: danger ? 'quiet small danger' : 'quiet small', 'aria-label': `${text} queue ${q.name}`, on: { click: run } }, text);
+  return h('div', { class: 'row' }, q.closed ? button('Resume', () => resumeQueue(q, again))
+    : [button('Suspend', () => suspendQueue(q, false, again)), button('Drain', () => suspendQueue(q, true, again), true)]);
 }

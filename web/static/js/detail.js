@@ -2,10 +2,12 @@
 
 import { badge, h } from './dom.js';
 import { at, count, hours, moment, offer, percent, span, stateOf, usd } from './format.js';
+import { moved } from './moves.js';
 import { taken, warning, where } from './tasks.js';
 
-// attempt writes one try to run a task.
-function attempt(a, job) {
+// attempt writes one try to run a task, and why it was made where it was.
+function attempt(a, job, task) {
+  const why = a.number > 1 ? moved(job, task, a) : '';
   const o = offer(a.offerID);
   const began = at(a.launched) ?? at(a.admitted);
   const ended = at(a.ended);
@@ -20,7 +22,8 @@ function attempt(a, job) {
     h('div', {}, h('b', {}, `${a.number}`), ' ', o ? `${o.cloud} ${o.zone || o.region} ${o.type}` : a.offerID, ' ',
       h('span', { class: 'tag', data: { market: o?.market } }, o?.market ?? '')),
     h('div', { class: 'muted' }, [a.outcome || 'lasts', ...facts].join(' · ')),
-    a.reason ? h('div', { class: 'reason' }, a.reason) : '');
+    a.reason ? h('div', { class: 'reason' }, a.reason) : '',
+    why ? h('details', { class: 'behind' }, h('summary', {}, 'Why it moved here'), h('p', {}, why)) : '');
 }
 
 // spot is a place in two lines.
@@ -48,7 +51,7 @@ export function detail(job, index, { close, log, why }) {
   const took = taken(task, job.now());
   const fact = (label, value) => (value ? h('div', {}, h('dt', {}, label), h('dd', {}, value)) : '');
   const names = (list) => list.slice(0, 6).map((i) => job.tasks[i].name).join(', ') + (list.length > 6 ? ` and ${list.length - 6} more` : '');
-  return h('aside', { class: 'detail', 'aria-label': `Task ${task.name}` },
+  return h('section', { class: 'detail', 'aria-label': `Task ${task.name}` },
     h('div', { class: 'head' }, h('h3', {}, task.name), badge(stateOf(task)),
       h('button', { type: 'button', class: 'tool', 'aria-label': 'Close', title: 'Close', on: { click: close } }, '✕')),
     task.reason ? warning(task.reason) : '',
@@ -62,7 +65,7 @@ export function detail(job, index, { close, log, why }) {
       fact('Kept', task.keptUntil ? `its machine, until ${moment(at(task.keptUntil), job.now())}: tradewind shell reaches it` : ''),
       fact('Waits for', task.after?.length ? names(task.after) : '')),
     tries.length ? h('h4', {}, count(tries.length, 'attempt')) : '',
-    tries.length ? h('ol', { class: 'attempts' }, tries.toReversed().map((a) => attempt(a, job))) : '',
+    tries.length ? h('ol', { class: 'attempts' }, tries.toReversed().map((a) => attempt(a, job, task))) : '',
     tries.length ? h('button', { type: 'button', class: 'quiet', on: { click: () => log(index) } }, 'Show its log') : '',
     runners(why, job.view.objective));
 }

@@ -34,6 +34,15 @@ export function set(el, text) {
   if (el.textContent !== text) el.textContent = text;
 }
 
+// renew puts other content into an element. What had the focus has it still, where there is something of the same name.
+export function renew(el, ...content) {
+  const named = (x) => x.getAttribute('aria-label') ?? x.textContent;
+  const had = el.contains(document.activeElement) ? document.activeElement : undefined;
+  const name = had && named(had);
+  el.replaceChildren(...content);
+  if (had) [...el.querySelectorAll(had.tagName)].find((x) => named(x) === name)?.focus({ preventScroll: true });
+}
+
 // say tells screen readers something that happened.
 export function say(text) {
   set(document.getElementById('said'), text);
@@ -61,9 +70,9 @@ export function icon(state) {
   return s('svg', { class: 'icon', viewBox: '0 0 16 16', 'aria-hidden': 'true' }, s('path', { d: shapeOf(state) }));
 }
 
-// badge is a state with its icon.
-export function badge(state) {
-  return h('span', { class: 'badge', data: { state } }, icon(state), state);
+// badge is a state with its icon, and a name where it is called otherwise.
+export function badge(state, name = state) {
+  return h('span', { class: 'badge', data: { state } }, icon(state), name);
 }
 
 // notice is what a page says in the place of content.

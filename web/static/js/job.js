@@ -1,16 +1,20 @@
 // The page of one job.
 
 import { badge, h, notice, say, set } from './dom.js';
+import { JobActions } from './actions.js';
 import { Job, follow, parts, path } from './api.js';
 import { ago, at, count, isOver } from './format.js';
 import { Graph } from './graph.js';
 import { Logs } from './logs.js';
+import { Money } from './money.js';
+import { TimeTab } from './timetab.js';
 import { Summary, legend } from './summary.js';
 import { Tasks, warning } from './tasks.js';
 import { detail } from './detail.js';
 import { plans, story } from './story.js';
 
-const TABS = [['tasks', 'Tasks'], ['story', 'Story'], ['plans', 'Plans'], ['logs', 'Logs']];
+const TABS = [['tasks', 'Tasks'], ['timeline', 'Timeline'], ['money', 'Money'], ['story', 'Story'], ['plans', 'Plans'], ['logs', 'Logs']];
+const MONEY_EVERY = 5; // seconds between two drawings of the money of a job that goes on
 const STORY_EVERY = 1500; // ms between two looks at the story of a job that goes on
 
 export class JobPage {
@@ -36,11 +40,14 @@ export class JobPage {
     clearTimeout(this.later);
     this.logs.close();
     this.graph.close();
+    this.time.close();
+    this.money.close();
   }
 
   build() {
     this.title = h('h1', {});
     this.state = h('span', {});
+    this.actions = new JobActions();
     this.sub = h('p', { class: 'muted sub' });
     this.reason = h('div', {});
     this.summary = new Summary();
@@ -48,15 +55,17 @@ export class JobPage {
     this.side = h('div', { class: 'side' });
     this.tasks = new Tasks(this.job, (i) => this.select(i));
     this.logs = new Logs(this.job);
-    this.pane = { tasks: this.tasks.el, story: h('div', {}), plans: h('div', {}), logs: this.logs.el };
+    this.time = new TimeTab(this.job, { task: (i) => this.open(i), log: (i, attempt) => this.showLog(i, attempt) });
+    this.money = new Money(this.job);
+    this.pane = { tasks: this.tasks.el, timeline: this.time.el, money: this.money.el, story: h('div', {}), plans: h('div', {}), logs: this.logs.el };
     this.tabs = TABS.map(([key, label], k) => h('button', {
       type: 'button', role: 'tab', id: `tab-${key}`, 'aria-controls': 'pane', on: { click: () => this.show(key), keydown: (e) => this.turn(e, k) },
     }, label));
     this.panel = h('div', { role: 'tabpanel', id: 'pane', class: 'pane' });
     this.page = h('div', {},
-      h('div', { class: 'title' }, this.title, this.state), this.sub, this.reason, this.summary.el,
-      h('section', { class: 'card', 'aria-label': 'DAG' }, h('div', { class: 'head' }, legend(), this.graph.tools), h('div', { class: 'drawing' }, this.graph.svg, this.side)),
-      h('section', { class: 'card' }, h('div', { class: 'tabs', role: 'tablist', 'aria-label': 'About the job' }, this.tabs), this.panel));
+      h('div', { class: 'title' }, this.title, this.state, this.actions.el), this.sub, this.reason, this.summary.el,
+      h('section', { class: 'card', 'aria-label': 'DAG' }, h('h2', { class: 'sr' }, 'Tasks and what they wait for'), h('div', { class: 'head' }, legend(), this.graph.tools), h('div', { class: 'drawing' }, this.graph.svg, this.side)),
+      h('section', { class: 'card', 'aria-label': 'About the job' }, h('h2', { class: 'sr' }, 'About the job'), h('div', { class: 'tabs', role: 'tablist', 'aria-label': 'About the job' }, this.tabs), this.panel));
   }
 
   // turn moves between tabs with the arrow keys.
@@ -82,6 +91,7 @@ export class JobPage {
     this.graph.show(this.job.tasks, changed);
     this.tasks.show(changed);
     this.pending = true;
+    if (this.tab === 'timeline') this.time.show();
     if (first) this.show(this.tab);
     else this.refreshStory();
     if (this.selected !== undefined && changed.has(this.selected)) this.panelFor(this.selected);
@@ -95,6 +105,9 @@ export class JobPage {
     if (!this.job.view || isOver(this.job.view) || document.hidden) return;
     this.head();
     if (this.tab === 'tasks') this.tasks.show(new Set());
+    if (this.tab === 'timeline') this.time.show();
+    this.ticked = (this.ticked ?? 0) + 1;
+    if (this.tab === 'money' && this.ticked % MONEY_EVERY === 0) this.money.show();
   }
 
   head() {
@@ -111,6 +124,7 @@ export class JobPage {
       this.why = why;
       this.reason.replaceChildren(why ? warning(why, v.state === 'waiting' || v.state === 'cancelled' ? 'queued' : 'failed') : '');
     }
+    this.actions.show(v);
     this.summary.show(this.job);
   }
 
@@ -127,14 +141,23 @@ export class JobPage {
   panelFor(index) {
     this.side.replaceChildren(detail(this.job, index, {
       close: () => this.select(index),
-      log: (i) => {
-        this.logIndex = i;
-        this.show('logs');
-        this.panel.scrollIntoView({ block: 'nearest' });
-      },
+      log: (i) => this.showLog(i),
       why: this.data?.choices?.find((c) => c.task === this.job.tasks[index].name),
     }));
     if (!this.data) this.refreshStory(true);
+  }
+
+  // open shows the panel of a task, and where it is.
+  open(index) {
+    if (this.selected !== index) this.select(index);
+    this.side.scrollIntoView({ block: 'center' });
+    this.side.querySelector('button')?.focus({ preventScroll: true });
+  }
+
+  showLog(index, attempt) {
+    [this.logIndex, this.logAttempt] = [index, attempt];
+    this.show('logs');
+    this.panel.scrollIntoView({ block: 'nearest' });
   }
 
   // level lists the tasks of a level.
@@ -156,8 +179,10 @@ export class JobPage {
     this.panel.setAttribute('aria-labelledby', `tab-${tab}`);
     this.panel.replaceChildren(this.pane[tab]);
     if (tab === 'tasks') this.tasks.list();
-    if (tab === 'logs') this.logs.show(this.logIndex);
-    this.logIndex = undefined;
+    if (tab === 'timeline') this.time.show();
+    if (tab === 'money') this.money.show();
+    if (tab === 'logs') this.logs.show(this.logIndex, this.logAttempt);
+    this.logIndex = this.logAttempt = undefined;
     this.refreshStory();
   }
 

@@ -14,7 +14,7 @@ export class JobsPage {
     this.rows = new Map();
     this.body = h('tbody', {});
     this.counted = h('p', { class: 'muted sub' });
-    this.page = h('div', {}, h('div', { class: 'title' }, h('h1', {}, 'Jobs')), this.counted,
+    this.page = h('div', {}, h('div', { class: 'title' }, h('h1', {}, 'Jobs'), h('a', { class: 'solid after', href: '#/plan' }, 'Plan a job')), this.counted,
       h('section', { class: 'card flush' }, h('table', { class: 'grid cards', data: { jobs: '' } }, h('caption', { class: 'sr' }, 'Jobs, the newest first'),
         h('thead', {}, h('tr', {}, h('th', { scope: 'col' }, 'Job'), h('th', { scope: 'col' }, 'State'), h('th', { scope: 'col' }, 'Tasks'),
           ['Cost', 'On demand', 'Time', 'Deadline'].map((t) => h('th', { scope: 'col', class: 'num' }, t)), h('th', { scope: 'col' }, 'Submitted'))), this.body)));
@@ -101,7 +101,7 @@ function empty() {
     h('p', {}, 'Write the tasks of a job into a file, with what they need and what they wait for, and submit it. Tradewind finds where each should run, buys the machines, and moves the work when a place has no capacity.'),
     h('p', {}, 'With the example that comes with it:'),
     code('tradewind run examples/train-infer.yaml'),
-    h('p', {}, 'or from any program, with the token of this broker:'),
+    h('p', {}, 'or here: ', h('a', { href: '#/plan' }, 'plan a job'), ' and submit it; or from any program, with the token of this broker:'),
     code(`curl -H "Authorization: Bearer $TOKEN" --data-binary @job.yaml "${origin}/v1/dags?name=job.yaml"`),
     h('p', { class: 'muted' }, 'SkyPilot YAML, WfCommons JSON and Pegasus DAX files are read as they are. Jobs appear here by themselves.'));
 }

@@ -2,7 +2,8 @@
 
 import { h, set } from './dom.js';
 import { Problem, path } from './api.js';
-import { stateOf } from './format.js';
+import { Find } from './find.js';
+import { count, stateOf } from './format.js';
 
 const TAIL = 256 << 10; // bytes of a long log to begin with
 const KEEP = 1 << 20; // characters to keep on the page
@@ -22,17 +23,64 @@ export class Logs {
     this.stick = h('input', { type: 'checkbox', checked: true });
     this.status = h('span', { class: 'muted', role: 'status' });
     this.text = h('pre', { class: 'log', tabindex: '0', role: 'log', 'aria-label': 'Log', 'aria-live': 'off' });
-    this.el = h('div', {}, h('div', { class: 'filters' }, this.task, this.attempt, this.rank, h('label', {}, this.stick, ' Keep at the end'), this.status), this.text);
+    this.find = new Find(this.text);
+    this.search = h('input', { type: 'search', placeholder: 'Find in the log', 'aria-label': 'Find in the log', on: { input: () => this.look(1), keydown: (e) => this.key(e) } });
+    this.only = h('input', { type: 'checkbox', on: { change: () => this.refill() } });
+    this.found = h('span', { class: 'muted', role: 'status' });
+    const step = (label, text, by) => h('button', { type: 'button', class: 'tool', 'aria-label': label, title: label, on: { click: () => this.go(by) } }, text);
+    this.el = h('div', {}, h('div', { class: 'filters' }, this.task, this.attempt, this.rank, h('label', {}, this.stick, ' Keep at the end'), this.status),
+      h('div', { class: 'filters' }, this.search, step('The match before', '↑', -1), step('The next match', '↓', 1), h('label', {}, this.only, ' Only its lines'), this.found), this.text);
+  }
+
+  key(e) {
+    if (e.key !== 'Enter') return;
+    e.preventDefault();
+    this.go(e.shiftKey ? -1 : 1);
+  }
+
+  // go looks at another match, which the end is then not kept for.
+  go(by) {
+    if (!this.search.value) return;
+    this.stick.checked = false;
+    this.find.go(by);
+    this.tell();
+  }
+
+  // look finds what is searched for in what is shown, and goes to the first match where one is to.
+  look(by) {
+    if (this.only.checked && by) this.refill();
+    this.find.look(this.search.value);
+    if (by && this.search.value) this.go(by);
+    this.tell();
+  }
+
+  tell() {
+    const n = this.find.ranges.length;
+    set(this.found, !this.search.value ? '' : n ? `${this.find.at >= 0 ? `${this.find.at + 1} of ` : ''}${count(n, 'match', 'matches')}` : 'not found');
+  }
+
+  // refill shows all lines, or only those with what is searched for.
+  refill() {
+    const want = this.search.value.toLowerCase();
+    this.text.textContent = this.only.checked && want ? this.lines(this.whole, want) : this.whole;
+    this.find.look(this.search.value);
+    this.tell();
+    if (this.stick.checked) this.text.scrollTop = this.text.scrollHeight;
+  }
+
+  lines(text, want) {
+    return text.split('\n').filter((l) => l.toLowerCase().includes(want)).join('\n');
   }
 
   // show offers the tasks that have been tried, and opens one.
-  show(index) {
+  show(index, attempt) {
     const tried = this.job.tasks.filter((t) => t.attempts > 0);
     const before = index ?? (this.task.value === '' ? undefined : Number(this.task.value));
     const at = before ?? tried.find((t) => stateOf(t) === 'running')?.index ?? tried[0]?.index;
     this.task.replaceChildren(...tried.slice(0, 2000).map((t) => h('option', { value: t.index, selected: t.index === at }, t.name)));
     if (at !== undefined) this.task.value = String(at);
     this.options();
+    if (attempt) this.attempt.value = String(attempt);
     this.open();
   }
 
@@ -53,12 +101,14 @@ export class Logs {
   close() {
     this.reading?.abort();
     this.reading = undefined;
+    this.find.close();
   }
 
   // open reads and follows the chosen log.
   async open() {
     this.close();
     this.text.replaceChildren();
+    this.whole = '';
     if (this.task.value === '') {
       set(this.status, 'No task has been tried yet.');
       return;
@@ -88,8 +138,15 @@ export class Logs {
   }
 
   append(text) {
+    this.whole += text;
+    const long = this.whole.length > KEEP;
+    if (long) this.whole = this.whole.slice(-KEEP / 2);
+    if (long || (this.only.checked && this.search.value)) {
+      this.refill();
+      return;
+    }
     this.text.append(text);
-    if (this.text.textContent.length > KEEP) this.text.textContent = this.text.textContent.slice(-KEEP / 2);
+    if (this.search.value) this.look();
     if (this.stick.checked) this.text.scrollTop = this.text.scrollHeight;
   }
 }

@@ -3,9 +3,14 @@
 import { code, h, notice, set } from './dom.js';
 import { get } from './api.js';
 import { CapacityPage } from './capacity.js';
+import { CloudsPage } from './clouds.js';
 import { JobPage } from './job.js';
 import { JobsPage } from './jobs.js';
+import { listen } from './keys.js';
+import { MarketsPage } from './markets.js';
+import { PlanPage } from './plan.js';
 
+const PAGES = { jobs: JobsPage, plan: PlanPage, capacity: CapacityPage, markets: MarketsPage, clouds: CloudsPage };
 const root = document.getElementById('main');
 const light = document.getElementById('live');
 const LIVE = { live: 'Live', lost: 'Reconnecting…', over: 'Finished', off: '' };
@@ -44,14 +49,15 @@ function parts() {
 
 function route() {
   const [name, id, tab] = parts();
-  const wanted = name === 'jobs' && id ? `job ${id}` : name === 'capacity' ? 'capacity' : 'jobs';
+  const of = PAGES[name] ? name : 'jobs';
+  const wanted = name === 'jobs' && id ? `job ${id}` : of;
   if (wanted === key) return;
   key = wanted;
   page?.close();
   live('off');
-  const Page = wanted === 'capacity' ? CapacityPage : wanted === 'jobs' ? JobsPage : JobPage;
+  const Page = wanted === of ? PAGES[of] : JobPage;
   for (const a of document.querySelectorAll('[data-nav]')) {
-    if (a.dataset.nav === (wanted === 'capacity' ? 'capacity' : 'jobs')) a.setAttribute('aria-current', 'page');
+    if (a.dataset.nav === of) a.setAttribute('aria-current', 'page');
     else a.removeAttribute('aria-current');
   }
   page = new Page(root, id, tab, { live, fail });
@@ -62,5 +68,6 @@ window.addEventListener('hashchange', () => {
   route();
   root.focus({ preventScroll: true });
 });
+listen();
 route();
 get('/healthz').then((info) => set(document.getElementById('version'), `Tradewind ${info.version ?? ''}`), () => {});

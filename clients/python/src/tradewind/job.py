@@ -167,6 +167,10 @@ class Job:
     priority: int | None = None
     regions: Sequence[str] = ()
     env: Mapping[str, str] = field(default_factory=dict)
+    infeasible: str | None = None
+    """What to do when no place is left: retry, fail or wait; retry by default, which waits for blocks that end."""
+    patience: Duration | None = None
+    """How long it waits at most while no place is left for it; a day, or until the deadline where that is later."""
     keep_on_failure: Duration | None = None
     """How long the machines of a task that failed are kept to be looked at, within the budget; up to a day."""
 
@@ -197,7 +201,7 @@ class Job:
     def to_dict(self) -> dict[str, Any]:
         """The job as a job file has it (docs: the native form)."""
         written: dict[str, Any] = {"apiVersion": "tradewind/v1", "name": self.name}
-        for name in ("objective", "deadline", "budget", "queue", "priority", "regions", "env"):
+        for name in ("objective", "deadline", "budget", "queue", "priority", "regions", "infeasible", "patience", "env"):
             value = getattr(self, name)
             if value is not None and value != () and value != {} and value != []:
                 written[name] = _plain(value)

@@ -16,6 +16,37 @@ class Begun(BaseModel):
     upload: str
 
 
+class Bid(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    attempt: int
+    """
+    Number of the attempt
+    """
+    job: str
+    """
+    ID of the job
+    """
+    max_usd: Annotated[float, Field(alias='maxUSD')]
+    """
+    The most that is paid for an hour of one machine, USD
+    """
+    nodes: int
+    """
+    Number of machines
+    """
+    rate_usd: Annotated[float, Field(alias='rateUSD')]
+    """
+    What it costs now, USD
+    """
+    task: int
+    """
+    Index of the task in it
+    """
+
+
 class Block(BaseModel):
     model_config = ConfigDict(
         extra='allow',
@@ -30,6 +61,7 @@ class Block(BaseModel):
     market: str | None = None
     reason: str
     region: str | None = None
+    reservation: str | None = None
     until: AwareDatetime
     zone: str | None = None
 
@@ -141,49 +173,34 @@ class CloudQuota(BaseModel):
     """
 
 
-class CloudReport(BaseModel):
+class CloudReserved(BaseModel):
     model_config = ConfigDict(
         extra='allow',
         populate_by_name=True,
     )
-    account: str | None = None
+    by: str
     """
-    Account, project or subscription that is billed
+    How it is known
     """
-    identity: str | None = None
+    count: int
     """
-    As whom the cloud knows the broker
+    Machines that may run on it at once
     """
-    machines: int
+    id: str
     """
-    Machines of the deployment that run
+    The cloud's ID of it, or a name
     """
-    missing: list[CloudLack]
+    instance_type: Annotated[str, Field(alias='instanceType')]
     """
-    What stands in the way; nothing: it can be bought
+    Type of the machines
     """
-    name: str
+    usd_per_hour: Annotated[float, Field(alias='usdPerHour')]
     """
-    Name of the cloud
+    What one more hour of one costs, USD
     """
-    quotas: list[CloudQuota] | None = None
+    where: str
     """
-    Limits of the account
-    """
-    regions: list[str] | None = None
-    """
-    Regions that can be bought in
-    """
-
-
-class CloudReports(BaseModel):
-    model_config = ConfigDict(
-        extra='allow',
-        populate_by_name=True,
-    )
-    clouds: list[CloudReport]
-    """
-    The clouds that the broker buys on
+    REGION, or REGION/ZONE
     """
 
 
@@ -400,6 +417,67 @@ class Figure(BaseModel):
     """
 
 
+class Forecast(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    high: float
+    """
+    Nine in ten times it is at or below this
+    """
+    hours: float
+    """
+    How many hours from now
+    """
+    low: float
+    """
+    One in ten times it is at or below this
+    """
+    usd: float
+    """
+    The mean that is expected, USD per hour
+    """
+
+
+class FrontierPoint(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    bound_usd: Annotated[float, Field(alias='boundUSD')]
+    """
+    No plan as fast costs less, USD
+    """
+    hours: float
+    """
+    With a deadline of so many hours it costs this
+    """
+    spot: int
+    """
+    How many of its tasks are on spot machines
+    """
+    tasks: int
+    """
+    How many are placed
+    """
+    usd: float
+    """
+    Expected cost, USD
+    """
+
+
+class Gap(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    from_hours: Annotated[float, Field(alias='fromHours')]
+    from_usd: Annotated[float, Field(alias='fromUSD')]
+    to_hours: Annotated[float, Field(alias='toHours')]
+    to_usd: Annotated[float, Field(alias='toUSD')]
+
+
 class Grant(BaseModel):
     model_config = ConfigDict(
         extra='allow',
@@ -562,6 +640,57 @@ class MachineView(BaseModel):
     """
 
 
+class MarketView(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    bids: list[Bid]
+    """
+    Attempts that hold machines there now, and up to what price
+    """
+    changes: float | None = None
+    """
+    How often the price went from one band of half an octave to another in them
+    """
+    forecast: list[Forecast]
+    """
+    How the price is expected to go on; empty where none was told
+    """
+    held_hours: Annotated[float, Field(alias='heldHours')]
+    """
+    Machine hours that were held there
+    """
+    launches: int
+    """
+    Attempts that got machines there
+    """
+    offer: str
+    """
+    The machine and where it is, without its market: CLOUD/REGION/ZONE/TYPE
+    """
+    preemptions: int
+    """
+    Of these, how many the cloud took
+    """
+    refusals: int
+    """
+    Attempts that got none there
+    """
+    seen_hours: Annotated[float | None, Field(alias='seenHours')] = None
+    """
+    For how many hours its price was watched; those of a week ago count half
+    """
+    since: AwareDatetime | None = None
+    """
+    Since when it is the price
+    """
+    usd: float | None = None
+    """
+    Price now, USD per hour of one machine; absent where none was told
+    """
+
+
 class Member(BaseModel):
     model_config = ConfigDict(
         extra='allow',
@@ -616,6 +745,8 @@ class Offer(BaseModel):
     cloud: str
     instance_type: Annotated[str, Field(alias='instanceType')]
     region: str
+    reservation: str | None = None
+    reserved: int | None = None
     spot: bool
     usd_per_hour: Annotated[float, Field(alias='usdPerHour')]
     zone: str | None = None
@@ -682,6 +813,17 @@ class Page(BaseModel):
     )
     next: str | None = None
     objects: list[Listed] | None
+
+
+class Past(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    at: AwareDatetime
+    tasks: float | None = None
+    use: dict[str, float] | None = None
+    vcpu: float | None = None
 
 
 class Piece(BaseModel):
@@ -935,6 +1077,25 @@ class PoolView(BaseModel):
     """
 
 
+class PriceSeries(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    at: list[AwareDatetime]
+    """
+    When it changed, the oldest first
+    """
+    offer: str
+    """
+    The market
+    """
+    usd: list[float]
+    """
+    What it was from then on, USD per hour of one machine
+    """
+
+
 class Problem(BaseModel):
     model_config = ConfigDict(
         extra='allow',
@@ -1073,6 +1234,25 @@ class QueueQuota(BaseModel):
     """
 
 
+class QueueUsage(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    name: str
+    """
+    Name of the queue
+    """
+    running: list[float]
+    """
+    Tasks that held capacity, by step
+    """
+    vcpus: list[float]
+    """
+    vCPUs that they held, by step
+    """
+
+
 class Range(BaseModel):
     model_config = ConfigDict(
         extra='allow',
@@ -1164,6 +1344,18 @@ class Runner(BaseModel):
     hours: float
     id: str
     usd: float
+
+
+class Space(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    name: str
+    past: Past | None = None
+    tasks: float | None = None
+    use: dict[str, float] | None = None
+    vcpu: float | None = None
 
 
 class Sum(BaseModel):
@@ -1329,6 +1521,33 @@ class Uploaded(BaseModel):
     )
     etag: str
     number: int
+
+
+class UsageView(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    from_: Annotated[AwareDatetime, Field(alias='from')]
+    """
+    When the first step begins
+    """
+    now: AwareDatetime
+    """
+    The broker's clock
+    """
+    partial: bool | None = None
+    """
+    There were more jobs, or attempts, than were looked at: the newest are told
+    """
+    queues: list[QueueUsage]
+    """
+    Queues that held something, by name
+    """
+    step_hours: Annotated[float, Field(alias='stepHours')]
+    """
+    How long a step is, hours
+    """
 
 
 class Visit(BaseModel):
@@ -1631,6 +1850,87 @@ class Attempt(BaseModel):
     wait_usd: Annotated[float | None, Field(alias='waitUSD')] = None
 
 
+class CloudReport(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    account: str | None = None
+    """
+    Account, project or subscription that is billed
+    """
+    identity: str | None = None
+    """
+    As whom the cloud knows the broker
+    """
+    machines: int
+    """
+    Machines of the deployment that run
+    """
+    missing: list[CloudLack]
+    """
+    What stands in the way; nothing: it can be bought
+    """
+    name: str
+    """
+    Name of the cloud
+    """
+    played: bool | None = None
+    """
+    The broker's computer plays the cloud: nothing is bought
+    """
+    quotas: list[CloudQuota] | None = None
+    """
+    Limits of the account
+    """
+    regions: list[str] | None = None
+    """
+    Regions that can be bought in
+    """
+    reserved: list[CloudReserved] | None = None
+    """
+    Capacity that the account has already
+    """
+
+
+class CloudReports(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    clouds: list[CloudReport]
+    """
+    The clouds that the broker buys on
+    """
+
+
+class FrontierView(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    complete: bool
+    """
+    There are no others, proven
+    """
+    millis: float
+    """
+    Time that it took, milliseconds
+    """
+    name: str
+    """
+    Name of the job
+    """
+    points: list[FrontierPoint]
+    """
+    From the fastest and dearest to the slowest and cheapest; none: no plan keeps the limits
+    """
+    unexplored: list[Gap]
+    """
+    Between which points there may be others
+    """
+
+
 class Gang(BaseModel):
     model_config = ConfigDict(
         extra='allow',
@@ -1858,6 +2158,25 @@ class JobView(BaseModel):
     """
 
 
+class MarketList(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    markets: list[MarketView]
+    """
+    Spot markets, by name
+    """
+    next: str | None = None
+    """
+    Where the list goes on, if it does: after of the call that continues it
+    """
+    now: AwareDatetime
+    """
+    The broker's clock
+    """
+
+
 class MissingInputBody(BaseModel):
     model_config = ConfigDict(
         extra='allow',
@@ -2014,6 +2333,21 @@ class PoolOrders(BaseModel):
     """
 
 
+class PriceList(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    now: AwareDatetime
+    """
+    The broker's clock
+    """
+    series: list[PriceSeries]
+    """
+    One for each market, in the order in which they were asked for
+    """
+
+
 class Queue(BaseModel):
     model_config = ConfigDict(
         extra='allow',
@@ -2033,8 +2367,10 @@ class Queue(BaseModel):
     max_vcpu: Annotated[float | None, Field(alias='maxVCPU')] = None
     name: str
     parent: str | None = None
+    past: Past | None = None
     preempt: bool | None = None
     running: int
+    spaces: list[Space] | None = None
     suspended: Suspension | None = None
     use: dict[str, float] | None = None
     vcpu: float
@@ -2283,6 +2619,7 @@ class Assignment(BaseModel):
     login: bool | None = None
     nodes: list[str] | None
     nothing: list[str] | None = None
+    only: dict[str, list[str] | None] | None = None
     outputs: list[Output] | None = None
     pace: Pace | None = None
     parents: dict[str, str] | None = None

@@ -63,6 +63,16 @@ func (c *Checker) Check(ctx context.Context) (driver.Report, error) {
 			r.Missing = append(r.Missing, l)
 		}
 		r.Quotas = append(r.Quotas, quotas...)
+		reserved, err := refresh.Reserved(ctx, c.Cloud, region)
+		if err != nil { // then nothing of it is used
+			l := lack(err)
+			l.Fatal, l.What = false, fmt.Sprintf("what the account has reserved in %s is not known: %s", region, l.What)
+			r.Missing = append(r.Missing, l)
+		}
+		for _, k := range reserved {
+			r.Reserved = append(r.Reserved, driver.Reserved{ID: k.ID, Where: k.Where(), InstanceType: k.InstanceType,
+				Count: k.Count, USDPerHour: k.USDPerHour, By: k.By})
+		}
 	}
 	return r, ctx.Err()
 }

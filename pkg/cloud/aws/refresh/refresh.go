@@ -81,7 +81,10 @@ func (r *Refresher) Refresh(ctx context.Context) (Result, error) {
 			keep(&res, log, "offers of "+name, err)
 			continue
 		}
-		base = next
+		if base, err = r.reserved(ctx, next, name); err != nil {
+			keep(&res, log, "capacity that the account has in "+name, err)
+			base = next
+		}
 		res.Regions = append(res.Regions, name)
 	}
 	if len(res.Regions) == 0 {

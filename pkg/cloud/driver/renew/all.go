@@ -193,5 +193,14 @@ func Merge(ctx context.Context, s, part driver.Snapshots, cloud string) error {
 	if err != nil {
 		return err
 	}
+	var mine []catalog.Reserved
+	for _, r := range fresh.Reserved() {
+		if r.Cloud == cloud {
+			mine = append(mine, r)
+		}
+	}
+	if next, err = next.WithReserved(func(r *catalog.Reserved) bool { return r.Cloud == cloud }, mine); err != nil {
+		return err
+	}
 	return Save(ctx, s, next)
 }

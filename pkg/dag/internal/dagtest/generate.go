@@ -258,7 +258,7 @@ func Job() *rapid.Generator[*dag.Job] {
 			Name: genName().Draw(t, "job"), Description: genText().Draw(t, "description"),
 			Objective: rapid.SampledFrom([]dag.Objective{dag.MinimizeCost, dag.MinimizeMakespan}).
 				Draw(t, "objective"),
-			Infeasible: rapid.SampledFrom([]dag.Infeasible{dag.Fail, dag.Wait}).Draw(t, "infeasible"),
+			Infeasible: rapid.SampledFrom([]dag.Infeasible{dag.Retry, dag.Fail, dag.Wait}).Draw(t, "infeasible"),
 			Deadline: maybe(
 				t,
 				"deadline",

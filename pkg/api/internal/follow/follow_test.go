@@ -1,4 +1,4 @@
-package api
+package follow
 
 import (
 	"context"
@@ -41,20 +41,20 @@ func (l *looks) set(change func(*view.JobDetail)) {
 func TestManyFollowersOfAJobCostOneLook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &looks{job: view.JobDetail{JobView: view.JobView{State: record.JobRunning}}}
-		s := newFeeds(t.Context(), l, slog.New(slog.DiscardHandler))
+		s := New(t.Context(), l, slog.New(slog.DiscardHandler))
 		var all sync.WaitGroup
 		for range 50 {
 			all.Go(func() {
-				f, done := s.follow("j")
+				f, done := s.Follow("j")
 				defer done()
 				n := 0
 				for {
-					m, err := f.next(t.Context(), n)
+					m, err := f.Next(t.Context(), n)
 					if err != nil {
 						t.Error(err)
 						return
 					}
-					if n = m.n; m.detail.State.Over() {
+					if n = m.N; m.Detail.State.Over() {
 						return
 					}
 				}
@@ -78,8 +78,8 @@ func TestManyFollowersOfAJobCostOneLook(t *testing.T) {
 func TestMoneyAloneIsToldOnceASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &looks{job: view.JobDetail{JobView: view.JobView{State: record.JobRunning}}}
-		s := newFeeds(t.Context(), l, slog.New(slog.DiscardHandler))
-		f, done := s.follow("j")
+		s := New(t.Context(), l, slog.New(slog.DiscardHandler))
+		f, done := s.Follow("j")
 		defer done()
 		stop := time.Now().Add(10 * time.Second)
 		go func() {
@@ -90,12 +90,12 @@ func TestMoneyAloneIsToldOnceASecond(t *testing.T) {
 			l.set(func(d *view.JobDetail) { d.Succeeded = 1 })
 		}()
 		told := 0
-		for m := (moment{}); ; told++ {
+		for m := (Moment{}); ; told++ {
 			var err error
-			if m, err = f.next(t.Context(), m.n); err != nil {
+			if m, err = f.Next(t.Context(), m.N); err != nil {
 				t.Fatal(err)
 			}
-			if m.detail.Succeeded == 1 {
+			if m.Detail.Succeeded == 1 {
 				break
 			}
 		}
@@ -108,18 +108,18 @@ func TestMoneyAloneIsToldOnceASecond(t *testing.T) {
 func TestAJobThatDoesNotExistCannotBeFollowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &looks{err: record.ErrNotFound}
-		s := newFeeds(t.Context(), l, slog.New(slog.DiscardHandler))
-		f, done := s.follow("j")
+		s := New(t.Context(), l, slog.New(slog.DiscardHandler))
+		f, done := s.Follow("j")
 		defer done()
-		if _, err := f.next(t.Context(), 0); !errors.Is(err, record.ErrNotFound) {
+		if _, err := f.Next(t.Context(), 0); !errors.Is(err, record.ErrNotFound) {
 			t.Errorf("next = %v", err)
 		}
 		// It may be submitted a moment later: whoever comes then is not told of the past.
 		l.set(func(d *view.JobDetail) { d.State = record.JobSucceeded })
 		l.err = nil
-		f, done = s.follow("j")
+		f, done = s.Follow("j")
 		defer done()
-		if _, err := f.next(t.Context(), 0); err != nil {
+		if _, err := f.Next(t.Context(), 0); err != nil {
 			t.Errorf("next = %v", err)
 		}
 	})
@@ -128,17 +128,17 @@ func TestAJobThatDoesNotExistCannotBeFollowed(t *testing.T) {
 func TestAPassingErrorDoesNotEndAFeed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &looks{job: view.JobDetail{JobView: view.JobView{State: record.JobRunning}}}
-		s := newFeeds(t.Context(), l, slog.New(slog.DiscardHandler))
-		f, done := s.follow("j")
+		s := New(t.Context(), l, slog.New(slog.DiscardHandler))
+		f, done := s.Follow("j")
 		defer done()
-		m, err := f.next(t.Context(), 0)
+		m, err := f.Next(t.Context(), 0)
 		if err != nil {
 			t.Fatal(err)
 		}
 		l.set(func(*view.JobDetail) { l.err = errors.New("throttled") })
 		time.Sleep(time.Second)
 		l.set(func(d *view.JobDetail) { l.err, d.Succeeded = nil, 1 })
-		if m, err = f.next(t.Context(), m.n); err != nil || m.detail.Succeeded != 1 {
+		if m, err = f.Next(t.Context(), m.N); err != nil || m.Detail.Succeeded != 1 {
 			t.Errorf("next = %+v, %v", m, err)
 		}
 	})
@@ -150,9 +150,9 @@ func TestUpdatesCarryWhatChanged(t *testing.T) {
 		Plans:    []record.PlanHead{{Version: 1}},
 		Attempts: []record.Attempt{{Task: 0, Number: 1}},
 	}
-	f := &feed{name: "f", changed: make(chan struct{})}
+	f := &Feed{name: "f", changed: make(chan struct{})}
 	f.tell(was, nil)
-	first, places := f.since(f.now, "", time.Time{})
+	first, places := f.Since(f.now, "", time.Time{})
 	if u := first[0]; !u.Full || len(u.Tasks) != 2 || len(u.Plans) != 1 || len(u.Attempts) != 1 {
 		t.Errorf("the first update is not everything: %+v", u)
 	}
@@ -162,12 +162,12 @@ func TestUpdatesCarryWhatChanged(t *testing.T) {
 		Attempts: []record.Attempt{{Task: 0, Number: 1, Outcome: record.OutcomePreempted}, {Task: 0, Number: 2}},
 	}
 	f.tell(is, nil)
-	next, places := f.since(f.now, places[0], time.Time{})
+	next, places := f.Since(f.now, places[0], time.Time{})
 	if u := next[0]; u.Full || len(u.Tasks) != 1 || u.Tasks[0].State != "queued" || len(u.Plans) != 2 || len(u.Attempts) != 2 {
 		t.Errorf("update = %+v", u)
 	}
 	f.tell(is, nil)
-	none, _ := f.since(f.now, places[0], time.Time{})
+	none, _ := f.Since(f.now, places[0], time.Time{})
 	if u := none[0]; u.Full || u.Tasks != nil || u.Plans != nil || u.Attempts != nil {
 		t.Errorf("an update of nothing = %+v", u)
 	}

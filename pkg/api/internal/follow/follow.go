@@ -1,4 +1,6 @@
-package api
+// Package follow looks at jobs that somebody follows, each once however many do, and tells each follower what changed
+// since what that one knows.
+package follow
 
 import (
 	"context"
@@ -16,26 +18,32 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/clock"
 )
 
-// loader is the part of Broker that feeds need.
+const (
+	pollEvery  = 200 * time.Millisecond // how often a job that is followed is looked at
+	moneyEvery = time.Second            // how often a change of nothing but its cost is told
+	keepFeed   = time.Minute            // that nobody follows: whose stream broke off comes back for what changed
+)
+
+// loader is the part of the broker that feeds need.
 type loader interface {
 	JobSince(ctx context.Context, id string, was *view.JobDetail) (*view.JobDetail, error)
 }
 
-// feeds look at the jobs that are followed, each once however many follow it.
-type feeds struct {
+// Feeds look at the jobs that are followed, each once however many follow it.
+type Feeds struct {
 	load  loader
 	log   *slog.Logger
 	ctx   context.Context //nolint:containedctx // the lifetime of the API
 	every time.Duration
 
 	mu   sync.Mutex
-	open map[string]*feed
+	open map[string]*Feed
 }
 
-// feed is one job that is followed.
-type feed struct {
+// Feed is one job that is followed.
+type Feed struct {
 	mu      sync.Mutex
-	now     moment
+	now     Moment
 	changed chan struct{} // closed and replaced at each change
 	looked  chan struct{} // closed by the first look since someone follows
 	name    string        // of this feed among all that ever were, in every process
@@ -44,26 +52,27 @@ type feed struct {
 	forget  *time.Timer // ends a feed that nobody follows
 }
 
-// moment is a job as it was when it last changed. The detail is shared and not to be changed.
-type moment struct {
-	n      int // counts changes, from 1; 0 is before the first look
-	detail *view.JobDetail
+// Moment is a job as it was when it last changed. The detail is shared and not to be changed.
+type Moment struct {
+	N      int // counts changes, from 1; 0 is before the first look
+	Detail *view.JobDetail
 	told   []int // by task: the moment at which it, or an attempt of it, last changed
 	plans  int   // the moment at which a plan came
 	err    error // the job cannot be followed (any more)
 }
 
-func newFeeds(ctx context.Context, load loader, log *slog.Logger) *feeds {
-	return &feeds{load: load, log: log, ctx: ctx, every: pollEvery, open: map[string]*feed{}}
+// New makes Feeds that last until ctx ends.
+func New(ctx context.Context, load loader, log *slog.Logger) *Feeds {
+	return &Feeds{load: load, log: log, ctx: ctx, every: pollEvery, open: map[string]*Feed{}}
 }
 
-// follow starts to look at a job, unless that is done already. The caller calls done once.
-func (s *feeds) follow(job string) (f *feed, done func()) {
+// Follow starts to look at a job, unless that is done already. The caller calls done once.
+func (s *Feeds) Follow(job string) (f *Feed, done func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f, ok := s.open[job]
 	if !ok {
-		f = &feed{changed: make(chan struct{}), name: rand.Text()[:8]}
+		f = &Feed{changed: make(chan struct{}), name: rand.Text()[:8]}
 		s.open[job] = f
 	}
 	if f.users == 0 {
@@ -96,8 +105,8 @@ func (s *feeds) follow(job string) (f *feed, done func()) {
 	}
 }
 
-// next returns the job as soon as it is no longer the moment n. It fails when ctx ends, or the job cannot be followed.
-func (f *feed) next(ctx context.Context, n int) (moment, error) {
+// Next returns the job as soon as it is no longer the moment n. It fails when ctx ends, or the job cannot be followed.
+func (f *Feed) Next(ctx context.Context, n int) (Moment, error) {
 	f.mu.Lock()
 	looked := f.looked
 	f.mu.Unlock()
@@ -113,7 +122,7 @@ func (f *feed) next(ctx context.Context, n int) (moment, error) {
 		if now.err != nil {
 			return now, now.err
 		}
-		if now.n > n {
+		if now.N > n {
 			return now, nil
 		}
 		select {
@@ -125,18 +134,18 @@ func (f *feed) next(ctx context.Context, n int) (moment, error) {
 }
 
 // latest is the last moment that was seen.
-func (f *feed) latest() moment {
+func (f *Feed) latest() Moment {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.now
 }
 
-func (f *feed) tell(detail *view.JobDetail, err error) {
+func (f *Feed) tell(detail *view.JobDetail, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	is := moment{n: f.now.n + 1, detail: detail, err: err}
+	is := Moment{N: f.now.N + 1, Detail: detail, err: err}
 	if err == nil {
-		is.plans, is.told = f.now.changes(is.n, detail)
+		is.plans, is.told = f.now.changes(is.N, detail)
 	}
 	f.now = is
 	close(f.changed)
@@ -145,24 +154,24 @@ func (f *feed) tell(detail *view.JobDetail, err error) {
 
 // watch looks at a job until it is over or nobody follows it. A look at a large job takes longer, and looks then come
 // rarer, so that following costs a tenth of a core at most.
-func (s *feeds) watch(ctx context.Context, job string, f *feed, looked func()) {
+func (s *Feeds) watch(ctx context.Context, job string, f *Feed, looked func()) {
 	defer looked()
 	var told time.Time
 	for {
 		began := time.Now()
 		last := f.latest()
-		detail, err := s.load.JobSince(ctx, job, last.detail)
+		detail, err := s.load.JobSince(ctx, job, last.Detail)
 		switch {
 		case ctx.Err() != nil:
 			s.ended(ctx, f)
 			return
-		case err != nil && (last.n == 0 || errors.Is(err, record.ErrNotFound)):
+		case err != nil && (last.N == 0 || errors.Is(err, record.ErrNotFound)):
 			s.forget(job, f)
 			f.tell(nil, err)
 			return
 		case err != nil:
 			s.log.Warn("api: a job that is followed cannot be read", "job", job, "err", err)
-		case last.n == 0 || worthTelling(last.detail, detail, time.Since(told)):
+		case last.N == 0 || worthTelling(last.Detail, detail, time.Since(told)):
 			told = time.Now()
 			f.tell(detail, nil)
 		}
@@ -178,14 +187,14 @@ func (s *feeds) watch(ctx context.Context, job string, f *feed, looked func()) {
 }
 
 // ended tells whoever waits that the host stops; a feed that only lost its followers may have others.
-func (s *feeds) ended(ctx context.Context, f *feed) {
+func (s *Feeds) ended(ctx context.Context, f *Feed) {
 	if s.ctx.Err() != nil {
 		f.tell(nil, ctx.Err())
 	}
 }
 
 // forget makes the next one who follows a job look anew.
-func (s *feeds) forget(job string, f *feed) {
+func (s *Feeds) forget(job string, f *Feed) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.open[job] == f {
@@ -218,8 +227,8 @@ type JobUpdate struct {
 
 // changes returns as of which moment the plans and each task of a job, with its attempts, are as they are now, if this
 // is the moment n. Attempts are in the order of task and number, and none ever goes.
-func (m moment) changes(n int, is *view.JobDetail) (plans int, told []int) {
-	was := m.detail
+func (m Moment) changes(n int, is *view.JobDetail) (plans int, told []int) {
+	was := m.Detail
 	if was == nil {
 		was = &view.JobDetail{}
 	}
@@ -249,23 +258,23 @@ func (m moment) changes(n int, is *view.JobDetail) (plans int, told []int) {
 // have a largest size.
 const eventTasks = 500
 
-// since returns what someone has to be sent who knows the job as of a place in its stream, and the place after each. An
+// Since returns what someone has to be sent who knows the job as of a place in its stream, and the place after each. An
 // update without a task tells that there is none.
-func (f *feed) since(is moment, place string, now time.Time) (updates []JobUpdate, places []string) {
+func (f *Feed) Since(is Moment, place string, now time.Time) (updates []JobUpdate, places []string) {
 	var n, known int
 	name, rest, _ := strings.Cut(place, ".")
-	if _, err := fmt.Sscanf(rest, "%d.%d", &n, &known); err != nil || name != f.name || n > is.n ||
+	if _, err := fmt.Sscanf(rest, "%d.%d", &n, &known); err != nil || name != f.name || n > is.N ||
 		known > len(is.told) {
 		n, known = 0, 0
 	}
-	attempts, size := is.detail.Attempts, 0
-	u := JobUpdate{Now: now, Full: known == 0, Job: is.detail.JobView}
+	attempts, size := is.Detail.Attempts, 0
+	u := JobUpdate{Now: now, Full: known == 0, Job: is.Detail.JobView}
 	if known == 0 || is.plans > n {
-		u.Plans = is.detail.Plans
+		u.Plans = is.Detail.Plans
 	}
 	for i, at := range is.told {
 		if i > 0 && i >= known && size >= eventTasks {
-			updates, places = append(updates, u), append(places, f.place(is.n, i))
+			updates, places = append(updates, u), append(places, f.place(is.N, i))
 			u, size = JobUpdate{Now: now, Job: u.Job}, 0
 		}
 		first := attempts
@@ -276,11 +285,11 @@ func (f *feed) since(is moment, place string, now time.Time) (updates []JobUpdat
 			continue
 		}
 		tried := first[:len(first)-len(attempts)]
-		u.Tasks, u.Attempts = append(u.Tasks, is.detail.TaskList[i]), append(u.Attempts, tried...)
+		u.Tasks, u.Attempts = append(u.Tasks, is.Detail.TaskList[i]), append(u.Attempts, tried...)
 		size += 1 + len(tried)
 	}
-	return append(updates, u), append(places, f.place(is.n, len(is.told)))
+	return append(updates, u), append(places, f.place(is.N, len(is.told)))
 }
 
 // place names what someone knows who was told of a moment's first tasks.
-func (f *feed) place(n, tasks int) string { return fmt.Sprintf("%s.%d.%d", f.name, n, tasks) }
+func (f *Feed) place(n, tasks int) string { return fmt.Sprintf("%s.%d.%d", f.name, n, tasks) }

@@ -1,4 +1,4 @@
-package host
+package push_test
 
 import (
 	"context"
@@ -11,24 +11,30 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/push"
 	"github.com/tradewind-broker/tradewind/pkg/identity"
 )
 
 func TestPushesAreAnsweredSoThatWhatHelpsComesAgain(t *testing.T) {
 	var told []cloud.Notice
-	p := pushes{
-		next:   http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }),
-		notify: func(_ context.Context, n cloud.Notice) { told = append(told, n) }, log: slog.New(slog.DiscardHandler),
-		clouds: map[string]pushed{"gcp": func(_ context.Context, bearer string, body []byte) (cloud.Notice, bool, error) {
+	p := push.Handler{
+		Next: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }),
+		Notify: func(_ context.Context, n cloud.Notice) error {
+			if n.Cluster == "full" {
+				return errors.New("the table takes nothing")
+			}
+			told = append(told, n)
+			return nil
+		}, Log: slog.New(slog.DiscardHandler),
+		Clouds: map[string]push.Read{"gcp": func(_ context.Context, bearer string, body []byte) (cloud.Notice, bool, error) {
 			switch bearer {
 			case "bad":
 				return cloud.Notice{}, false, fmt.Errorf("%w: no", identity.ErrInvalid)
 			case "down":
 				return cloud.Notice{}, false, errors.New("no keys")
 			case "odd":
-				return cloud.Notice{}, false, cloudkit.ErrPush
+				return cloud.Notice{}, false, push.ErrNotice
 			case "foreign":
 				return cloud.Notice{}, false, nil
 			}
@@ -60,7 +66,13 @@ func TestPushesAreAnsweredSoThatWhatHelpsComesAgain(t *testing.T) {
 		}
 	}
 	w := httptest.NewRecorder()
-	r := httptest.NewRequest("POST", "/v1/push/gcp", io.LimitReader(zeros{}, maxPush+1))
+	r := httptest.NewRequest("POST", "/v1/push/gcp", strings.NewReader("full"))
+	r.Header.Set("Authorization", "Bearer good")
+	if p.ServeHTTP(w, r); w.Code != http.StatusServiceUnavailable {
+		t.Errorf("what could not be told on: %d", w.Code)
+	}
+	w = httptest.NewRecorder()
+	r = httptest.NewRequest("POST", "/v1/push/gcp", io.LimitReader(zeros{}, 256<<10+1))
 	r.Header.Set("Authorization", "Bearer good")
 	if p.ServeHTTP(w, r); w.Code != http.StatusRequestEntityTooLarge {
 		t.Errorf("too much: %d", w.Code)

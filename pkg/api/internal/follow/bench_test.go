@@ -1,4 +1,4 @@
-package api
+package follow
 
 import (
 	"encoding/json"
@@ -60,16 +60,16 @@ func BenchmarkUpdateOfALargeJob(b *testing.B) {
 		a := &is.Attempts[997*i]
 		a.Outcome, a.Ended, a.USD = record.OutcomeSucceeded, largeNow, 0.0719
 	}
-	f := &feed{name: "bench", changed: make(chan struct{})}
+	f := &Feed{name: "bench", changed: make(chan struct{})}
 	f.tell(was, nil)
 	size := 0
 	for b.Loop() {
 		if !worthTelling(was, is, time.Second) {
 			b.Fatal("nothing is told")
 		}
-		place := f.place(f.now.n, largeTasks)
+		place := f.place(f.now.N, largeTasks)
 		f.tell(is, nil)
-		updates, _ := f.since(f.now, place, largeNow)
+		updates, _ := f.Since(f.now, place, largeNow)
 		size = max(size, sent(b, updates)) // every other look takes it back
 		was, is = is, was
 	}
@@ -78,11 +78,11 @@ func BenchmarkUpdateOfALargeJob(b *testing.B) {
 
 // BenchmarkFirstUpdateOfALargeJob is what a follower of a job of 10,000 tasks is sent first, in all its parts.
 func BenchmarkFirstUpdateOfALargeJob(b *testing.B) {
-	f := &feed{name: "bench", changed: make(chan struct{})}
+	f := &Feed{name: "bench", changed: make(chan struct{})}
 	f.tell(large(), nil)
 	size := 0
 	for b.Loop() {
-		updates, _ := f.since(f.now, "", largeNow)
+		updates, _ := f.Since(f.now, "", largeNow)
 		size = sent(b, updates)
 	}
 	b.ReportMetric(float64(size), "bytes/update")

@@ -1,0 +1,139 @@
+package kits_test
+
+import (
+	"context"
+	"errors"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/cloudkit"
+	"github.com/tradewind-broker/tradewind/internal/cloudkit/kits"
+	"github.com/tradewind-broker/tradewind/internal/emulator/arm"
+	"github.com/tradewind-broker/tradewind/internal/emulator/gce"
+	"github.com/tradewind-broker/tradewind/internal/emulator/lambdacloud"
+	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/view"
+	"github.com/tradewind-broker/tradewind/pkg/clock"
+	"github.com/tradewind-broker/tradewind/pkg/dag/native"
+	"github.com/tradewind-broker/tradewind/pkg/host"
+)
+
+const anywhere = `apiVersion: tradewind/v1
+name: anywhere
+tasks:
+  a:
+    run: sleep 60
+    time: 1h
+    resources:
+      anyOf:
+        - {cloud: gcp, instanceType: n2-standard-4, market: on-demand}
+        - {cloud: azure, instanceType: Standard_D4s_v3, market: on-demand}
+        - {cloud: lambda, accelerators: "A10:1"}
+`
+
+// A cloud that was set up wrongly costs a job nothing but a plan: it goes on on the next one, and says what the cloud
+// has said.
+func TestAJobGoesOnElsewhereWhereACloudIsNotReady(t *testing.T) {
+	for name, c := range map[string]struct {
+		spoil func(google *gce.Cloud, azure *arm.Server, settings map[string]cloudkit.Settings)
+		on    string // the cloud that refuses
+		says  string
+	}{
+		"a project that is not there": {func(_ *gce.Cloud, _ *arm.Server, s map[string]cloudkit.Settings) {
+			g := s["gcp"]
+			g.Project = "nope"
+			s["gcp"] = g
+		}, "gcp", "'projects/nope' was not found"},
+		"an API that is not switched on": {func(g *gce.Cloud, _ *arm.Server, _ map[string]cloudkit.Settings) {
+			g.Disable("compute.googleapis.com", true)
+		}, "gcp", "Compute Engine API has not been used in project demo"},
+		"a subscription without rights": {func(_ *gce.Cloud, a *arm.Server, _ map[string]cloudkit.Settings) {
+			a.Deny("*")
+		}, "azure", "does not have authorization"},
+		"a clock that is off by ten minutes": {func(_ *gce.Cloud, a *arm.Server, _ map[string]cloudkit.Settings) {
+			a.Skew(10 * time.Minute)
+		}, "azure", "The access token expiry UTC time"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			google, err := gce.New(gce.Config{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			azure, gpus := arm.New(arm.Config{}), lambdacloud.New(lambdacloud.Config{})
+			serve := func(s *httptest.Server) string { t.Cleanup(s.Close); return s.URL }
+			key := filepath.Join(t.TempDir(), "key")
+			if err := os.WriteFile(key, []byte(lambdacloud.DefaultKey), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			settings := map[string]cloudkit.Settings{
+				"gcp": {Project: "demo", Regions: []string{"us-central1"}, Endpoint: serve(httptest.NewServer(google))},
+				"azure": {Subscription: arm.DefaultSubscription, Regions: []string{"eastus"},
+					Endpoint: serve(httptest.NewServer(azure))},
+				"lambda": {KeyFile: key, Regions: []string{"us-east-1"}, Endpoint: serve(httptest.NewServer(gpus))},
+			}
+			c.spoil(google, azure, settings)
+			o := options(t)
+			for _, k := range kits.All() {
+				if s, chosen := settings[k.Name]; chosen && (k.Name == c.on || k.Name == "lambda") {
+					o.Clouds = append(o.Clouds, host.Bought{Kit: k, Settings: s})
+				}
+			}
+			h, err := host.Open(t.Context(), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, stop := context.WithCancel(t.Context())
+			over := make(chan error, 1)
+			go func() { over <- h.Serve(ctx) }()
+			defer func() { stop(); <-over; _ = h.Close() }()
+			spec, err := native.Parse("job.yaml", []byte(anywhere))
+			if err != nil {
+				t.Fatal(err)
+			}
+			submitted, err := h.Broker().Submit(t.Context(), broker.Submission{Spec: spec})
+			if err != nil {
+				t.Fatal(err)
+			}
+			within, cancel := context.WithTimeout(t.Context(), 3*time.Minute) // of a hang
+			defer cancel()
+			var d *view.JobDetail
+			for len(gpus.Living()) == 0 {
+				if d, err = h.Broker().JobDetail(t.Context(), submitted.ID); err != nil || d.State.Over() {
+					t.Fatalf("%+v, %v", d, err)
+				}
+				if err := clock.Pause(within, 20*time.Millisecond); err != nil {
+					t.Fatalf("no machine elsewhere: %s %s\n%+v", d.State, d.Reason, d.Attempts)
+				}
+			}
+			if d, err = h.Broker().JobDetail(t.Context(), submitted.ID); err != nil || len(d.Attempts) < 2 {
+				t.Fatalf("%+v, %v", d, err)
+			}
+			first := d.Attempts[0]
+			if first.Offer.Cloud != c.on || !strings.Contains(first.Reason, c.says) {
+				t.Errorf("on %s: %s", first.Offer.Cloud, first.Reason)
+			}
+		})
+	}
+}
+
+// options are those of a host that buys machines which nobody boots.
+func options(t *testing.T) host.Options {
+	t.Helper()
+	folder := t.TempDir()
+	program := filepath.Join(folder, runtime.GOARCH, "tradewind-agent")
+	err := errors.Join(os.MkdirAll(filepath.Dir(program), 0o700), os.WriteFile(program, []byte("#!/bin/sh\n"), 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+	agents, programs, err := cloudkit.FindAgents(filepath.Join(folder, "none"), folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return host.Options{State: t.TempDir(), TimeScale: 1, Addr: "127.0.0.1:0", Agents: agents, Programs: programs,
+		PublicURL: "https://broker.example"}
+}

@@ -1,0 +1,36 @@
+package apihost
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/lambdahost"
+	"github.com/tradewind-broker/tradewind/internal/lambdahost/far"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/push"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/remote"
+)
+
+// pushes takes in what clouds push: each cloud's own function checks the token and finds out whose the machine is, as
+// it alone knows that cloud. What cannot be told on is pushed again, and is one event all the same.
+func pushes(h *lambdahost.Host, next http.Handler) http.Handler {
+	if len(h.Env.PushClouds) == 0 {
+		return next
+	}
+	client := lambda.NewFromConfig(h.AWS)
+	read := map[string]push.Read{}
+	for _, name := range h.Env.PushClouds {
+		read[name] = remote.New(name, far.Call(client, h.Env.Function(lambdahost.CloudFunction(name)))).Pushed
+	}
+	notify := func(ctx context.Context, n cloud.Notice) error {
+		return h.Broker.Emit(ctx, "tradewind/push", fmt.Sprintf("notice-%s-%s-%s", n.Cluster, n.Machine, n.Kind),
+			events.SpotInterrupted{Cluster: n.Cluster, Job: record.ClusterJob(n.Cluster), Machine: n.Machine,
+				Kind: string(n.Kind), At: n.At})
+	}
+	return push.Handler{Next: next, Clouds: read, Notify: notify, Log: h.Log()}
+}

@@ -1,0 +1,102 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/tradewind-broker/tradewind/pkg/broker/view"
+)
+
+func (a *API) marketRoutes() {
+	tags := []string{"capacity"}
+	userRoute(a, huma.Operation{
+		OperationID: "list-markets", Method: http.MethodGet, Path: "/v1/markets", Tags: tags,
+		Summary: "List the spot markets of which something is known, how their prices are expected to go, and the bids",
+	}, a.listMarkets)
+	userRoute(a, huma.Operation{
+		OperationID: "list-prices", Method: http.MethodGet, Path: "/v1/prices", Tags: tags,
+		Summary: "Tell how the prices of spot markets went",
+		Description: "The last changes of each price, at most 96. Those of a market whose price was never told, or " +
+			"not since this is kept, are empty.",
+	}, a.listPrices)
+	userRoute(a, huma.Operation{
+		OperationID: "queue-usage", Method: http.MethodGet, Path: "/v1/usage", Tags: tags,
+		Summary: "Tell what the queues held in the last hours",
+		Description: "Summed up from the attempts of the newest 500 jobs, at most 20,000 of them, in 120 steps. " +
+			"`partial` says that there were more.",
+	}, a.queueUsage)
+}
+
+type marketsInput struct {
+	Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"200" doc:"The most markets to list"`
+	After string `query:"after" maxLength:"512" doc:"The next of the list that this one continues"`
+}
+
+// MarketList is a list of spot markets.
+type MarketList struct {
+	Now     time.Time         `json:"now" doc:"The broker's clock"`
+	Markets []view.MarketView `json:"markets" nullable:"false" doc:"Spot markets, by name"`
+	Next    string            `json:"next,omitempty" doc:"Where the list goes on, if it does: after of the call that continues it"`
+}
+
+func (a *API) listMarkets(ctx context.Context, in *marketsInput) (*body[MarketList], error) {
+	markets, next, err := a.cfg.Broker.Markets(ctx, in.After, in.Limit)
+	if err != nil {
+		return nil, err
+	}
+	return &body[MarketList]{Body: MarketList{Now: a.cfg.Now().UTC(), Markets: orEmpty(markets), Next: next}}, nil
+}
+
+type pricesInput struct {
+	Offers []string `query:"offers" required:"true" minItems:"1" maxItems:"50" nullable:"false" doc:"The markets, separated by commas: CLOUD/REGION/ZONE/TYPE, with or without /spot"`
+}
+
+// PriceList is how some prices went.
+type PriceList struct {
+	Now    time.Time     `json:"now" doc:"The broker's clock"`
+	Series []PriceSeries `json:"series" nullable:"false" doc:"One for each market, in the order in which they were asked for"`
+}
+
+// PriceSeries is how one price went.
+type PriceSeries struct {
+	Offer string      `json:"offer" doc:"The market"`
+	At    []time.Time `json:"at" nullable:"false" doc:"When it changed, the oldest first"`
+	USD   []float64   `json:"usd" nullable:"false" doc:"What it was from then on, USD per hour of one machine"`
+}
+
+func (a *API) listPrices(ctx context.Context, in *pricesInput) (*body[PriceList], error) {
+	past, err := a.cfg.Broker.PastPrices(ctx, in.Offers)
+	if err != nil {
+		return nil, err
+	}
+	out := PriceList{Now: a.cfg.Now().UTC(), Series: []PriceSeries{}}
+	for _, p := range past {
+		s := PriceSeries{Offer: p.Offer, At: []time.Time{}, USD: []float64{}}
+		for _, x := range p.Points {
+			s.At, s.USD = append(s.At, time.UnixMilli(x.At).UTC()), append(s.USD, x.USD)
+		}
+		out.Series = append(out.Series, s)
+	}
+	return &body[PriceList]{Body: out}, nil
+}
+
+type usageInput struct {
+	Hours float64 `query:"hours" minimum:"0.1" maximum:"744" default:"24" doc:"How far to look back"`
+}
+
+// UsageView is what queues held.
+type UsageView struct {
+	Now time.Time `json:"now" doc:"The broker's clock"`
+	view.Usage
+}
+
+func (a *API) queueUsage(ctx context.Context, in *usageInput) (*body[UsageView], error) {
+	usage, err := a.cfg.Broker.Usage(ctx, time.Duration(in.Hours*float64(time.Hour)))
+	if err != nil {
+		return nil, err
+	}
+	return &body[UsageView]{Body: UsageView{Now: a.cfg.Now().UTC(), Usage: usage}}, nil
+}

@@ -1,0 +1,101 @@
+package attempt
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// Whoever intends to launch on what the account has counts himself in the same decision, and is planned anew where
+// those that are there leave no room.
+func TestRoomOnReservedCapacityIsTakenWithTheIntent(t *testing.T) {
+	cfg, now := record.DefaultConfig(), time.Unix(10_000, 0)
+	offer := cloud.Offer{Cloud: "aws", Region: "r", InstanceType: "m", Reservation: "cr-1", Reserved: 3}
+	cluster := func(id string, state record.ClusterState, outcome record.Outcome) record.Cluster {
+		return record.Cluster{ID: id, State: state, Outcome: outcome, Offer: offer}
+	}
+	up := cluster("other.0.1", record.ClusterUp, "")
+	for name, c := range map[string]struct {
+		there  []record.Cluster
+		nodes  int
+		bought bool
+	}{
+		"nobody is there":             {nodes: 3, bought: true},
+		"more than there is":          {nodes: 4},
+		"beside one that has two":     {there: []record.Cluster{up}, nodes: 1, bought: true},
+		"beside one, too many":        {there: []record.Cluster{up}, nodes: 2},
+		"one that is kept holds":      {there: []record.Cluster{cluster("other.0.1", record.ClusterUp, record.OutcomeFailed)}, nodes: 2},
+		"one whose work is done":      {there: []record.Cluster{cluster("other.0.1", record.ClusterUp, record.OutcomeSucceeded)}, nodes: 3, bought: true},
+		"one that is being released":  {there: []record.Cluster{cluster("other.0.1", record.ClusterReleasing, record.OutcomeLost)}, nodes: 3, bought: true},
+		"one that may be bought":      {there: []record.Cluster{cluster("other.0.1", record.ClusterLaunching, "")}, nodes: 2},
+		"one that is gone, forgotten": {there: []record.Cluster{cluster("next.0.1", record.ClusterUp, "")}, nodes: 3, bought: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			held := record.Occupancy{ID: "aws/cr-1", Clusters: map[string]int{"other.0.1": 2}}
+			st := &Buying{
+				Job:     record.Job{ID: "j", State: record.JobRunning},
+				task:    record.Task{Job: "j", Attempt: 1, State: record.TaskAdmitted},
+				Attempt: record.Attempt{Job: "j", Number: 1, Nodes: c.nodes, Offer: offer}, Spec: &dag.Task{},
+			}
+			st.held, st.inUse = held.Now(c.there)
+			d, proceed := DecideIntent(st, cfg, now)
+			if proceed != c.bought {
+				t.Fatalf("bought: %v", proceed)
+			}
+			var wrote *record.Occupancy
+			for _, w := range d.Writes {
+				if h, ok := w.Value.(record.Occupancy); ok && w.Key == record.HeldKey("aws/cr-1") {
+					wrote = &h
+				}
+			}
+			if (wrote != nil) != c.bought {
+				t.Fatalf("written: %+v", d.Writes)
+			}
+			if !c.bought {
+				if st.Attempt.Outcome != record.OutcomeBlocked || !strings.Contains(st.Attempt.Reason, "all 3 machines of the reservation cr-1") {
+					t.Errorf("%s: %s", st.Attempt.Outcome, st.Attempt.Reason)
+				}
+				return
+			}
+			sum := 0
+			for _, n := range wrote.Clusters {
+				sum += n
+			}
+			if wrote.Clusters["j.0.1"] != c.nodes || sum > offer.Reserved {
+				t.Errorf("%v", wrote.Clusters)
+			}
+			if held.Clusters["j.0.1"] != 0 || len(held.Clusters) != 1 {
+				t.Error("what was read is changed")
+			}
+		})
+	}
+}
+
+func TestOnlyTheReservationIsBlockedThatFailed(t *testing.T) {
+	on := cloud.Offer{Cloud: "aws", Region: "r", Zone: "z", InstanceType: "m.large", Reservation: "cr-1"}
+	beside := on
+	beside.Reservation = ""
+	now, cfg := time.Unix(10_000, 0), record.DefaultConfig()
+	for _, c := range []struct {
+		of             cloud.Offer
+		kind           cloud.Kind
+		blocks, others bool
+	}{
+		{on, cloud.Capacity, true, false}, {on, cloud.Transient, true, false}, {on, cloud.Quota, true, true},
+		{on, cloud.Auth, true, true}, {beside, cloud.Capacity, false, true}, {beside, cloud.Quota, true, true},
+	} {
+		k := blockFor(c.of, c.kind, cloud.Errorf("aws", c.kind, "C", "m"), cfg, nil, now)
+		if k.Covers(on, now) != c.blocks || k.Covers(beside, now) != c.others {
+			t.Errorf("%s of %q blocks it: %v, others: %v", c.kind, c.of.Reservation, k.Covers(on, now), k.Covers(beside, now))
+		}
+	}
+	a := blockFor(on, cloud.Transient, cloud.Errorf("aws", cloud.Transient, "C", "m"), cfg, nil, now)
+	b := blockFor(beside, cloud.Transient, cloud.Errorf("aws", cloud.Transient, "C", "m"), cfg, nil, now)
+	if record.BlockKey(a) == record.BlockKey(b) {
+		t.Error("one block overwrites the other")
+	}
+}

@@ -1,0 +1,145 @@
+package broker
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"sort"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// opening is when a job that no place is left for has one again, because blocks end. The zero value is of a job that
+// would have none even then.
+type opening struct {
+	at    time.Time
+	block record.Block // the last that has to end, of a place that is planned with then
+}
+
+// opens says when the blocks that stand in the way of a job have ended, if nothing else does. It plans the job as if
+// they had, so that what is waited for is a plan that keeps the budget, and the deadline from there on.
+func (b *Broker) opens(ctx context.Context, in record.PlanInput) (opening, error) {
+	ends := blockEnds(in.Blocks)
+	if len(ends) == 0 {
+		return opening{}, nil
+	}
+	var failed error
+	plans := map[time.Time]*record.Plan{}
+	feasible := func(until time.Time, hours float64) bool {
+		if failed != nil {
+			return true // the search is over
+		}
+		plan, err := b.Planner.Plan(ctx, afterBlocks(in, until, hours))
+		plans[until], failed = plan, err
+		return err == nil && plan.Status != record.PlanInfeasible
+	}
+	// The later, the more places are free, but for the time that passes meanwhile, which counts only with a deadline.
+	n := sort.Search(len(ends), func(i int) bool { return feasible(ends[i].Until, 0) })
+	for ; n < len(ends); n++ {
+		at := ends[n].Until
+		if in.DeadlineHours == nil || feasible(at, record.Hours(at.Sub(in.Now))) {
+			return opening{at, lastBlock(in, plans[at], ends[n])}, failed
+		}
+	}
+	return opening{}, failed
+}
+
+// lastBlock is the one that ends last of those that a plan has to wait for.
+func lastBlock(in record.PlanInput, plan *record.Plan, otherwise record.Block) (last record.Block) {
+	if plan == nil {
+		return otherwise
+	}
+	for _, b := range in.Blocks {
+		covers := func(p record.Planned) bool { return b.Covers(p.Offer, in.Now) }
+		if passes(b.Kind) && b.Until.After(last.Until) && slices.ContainsFunc(plan.Offers, covers) {
+			last = b
+		}
+	}
+	return cmp.Or(last, otherwise)
+}
+
+// passes says whether what has blocked a place goes by without anybody doing something about it: rights that are
+// missing do not.
+func passes(k cloud.Kind) bool { return k != cloud.Auth && k != cloud.Invalid }
+
+// blockEnds are those that pass, one of each end, in the order of their ends.
+func blockEnds(blocks []record.Block) []record.Block {
+	ends := slices.DeleteFunc(slices.Clone(blocks), func(b record.Block) bool { return !passes(b.Kind) })
+	slices.SortStableFunc(ends, func(x, y record.Block) int { return x.Until.Compare(y.Until) })
+	return slices.CompactFunc(ends, func(x, y record.Block) bool { return x.Until.Equal(y.Until) })
+}
+
+// afterBlocks is what a plan depends on when those blocks that pass have ended that do so until a time, and hours of
+// the deadline have passed.
+func afterBlocks(in record.PlanInput, until time.Time, hours float64) record.PlanInput {
+	in.Blocks = slices.DeleteFunc(slices.Clone(in.Blocks), func(b record.Block) bool {
+		return passes(b.Kind) && !b.Until.After(until)
+	})
+	if in.DeadlineHours != nil && hours > 0 {
+		left := math.Max(*in.DeadlineHours-hours, 0)
+		in.DeadlineHours = &left
+	}
+	return in
+}
+
+// decideInfeasible fails a job that no place is left for, or has it wait, as its author chose: for blocks that end
+// where those are all that stands in the way, for anything, or not at all.
+func decideInfeasible(job record.Job, made *solution, on planning, cfg record.Config) (d record.Decision) {
+	now, reason := on.in.Now, "no feasible plan: "+made.plan.Message
+	if job.Infeasible != dag.Wait && made.opens.at.IsZero() {
+		return decideEnding(job, record.JobFailed, reason)
+	}
+	if since := job.StuckSince; since.IsZero() || on.began.After(since) || job.Resumed().After(since) {
+		job.StuckSince = now
+	}
+	at, ends := now.Add(cfg.RetryEvery), patienceEnds(job, cfg)
+	if ends.IsZero() {
+		ends = at
+	} else if !now.Before(ends) {
+		return decideEnding(job, record.JobFailed, fmt.Sprintf("%s; it has waited for %s, which is its patience", reason,
+			record.Rounded(now.Sub(job.StuckSince))))
+	}
+	for _, t := range []time.Time{ends, firstEnd(on.in.Blocks, now)} {
+		if !t.IsZero() && t.Before(at) {
+			at = t
+		}
+	}
+	if !made.opens.at.IsZero() {
+		k := made.opens.block
+		reason = fmt.Sprintf("for %s, blocked until %s (%s); until then there is %s", k.Where(),
+			made.opens.at.UTC().Format(time.RFC3339), k.Reason, reason)
+	}
+	job.State, job.RetryAt, job.Reason = record.JobWaiting, at, reason
+	d.PutJob(job)
+	return d
+}
+
+// patienceEnds is until when a job waits for a place, zero for one that does so without end.
+func patienceEnds(job record.Job, cfg record.Config) time.Time {
+	switch {
+	case job.Patience > 0:
+		return job.StuckSince.Add(job.Patience)
+	case job.Infeasible == dag.Wait:
+		return time.Time{}
+	}
+	ends := job.StuckSince.Add(cfg.Patience)
+	if job.Deadline.After(ends) {
+		return job.Deadline
+	}
+	return ends
+}
+
+// firstEnd is when the first of some blocks ends, zero where there is none.
+func firstEnd(blocks []record.Block, now time.Time) (first time.Time) {
+	for _, b := range blocks {
+		if b.Until.After(now) && (first.IsZero() || b.Until.Before(first)) {
+			first = b.Until
+		}
+	}
+	return first
+}

@@ -1,0 +1,192 @@
+package planner_test
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/tradewind-broker/tradewind/pkg/broker/planner"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/read"
+)
+
+// having is a planner for an account that has capacity already.
+func having(t testing.TB, mine ...catalog.Reserved) *planner.Planner {
+	t.Helper()
+	c, err := catalog.Default()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c, err = c.WithReserved(func(*catalog.Reserved) bool { return true }, mine); err != nil {
+		t.Fatal(err)
+	}
+	moves, err := egress.Default()
+	if err != nil {
+		t.Fatal(err)
+	}
+	opt := planner.DefaultOptions()
+	opt.Now = nil
+	return planner.New(c, moves, opt)
+}
+
+func reservedV100(count int) catalog.Reserved {
+	return catalog.Reserved{Cloud: "aws", ID: "cr-1", Region: "us-east-1", Zone: "use1-az2", InstanceType: "p3.2xlarge",
+		Count: count}
+}
+
+// onReserved lists the tasks that a plan puts there.
+func onReserved(p *record.Plan) (tasks []int) {
+	for i := range p.Choice {
+		if c := p.Of(i); c != nil && c.Offer.Reservation != "" {
+			tasks = append(tasks, i)
+		}
+	}
+	return tasks
+}
+
+func TestWhatTheAccountHasIsUsedFirst(t *testing.T) {
+	p := having(t, reservedV100(1))
+	spec := readJob(t, with(""))
+	got := plan(t, p, record.PlanInput{Spec: spec})
+	c := got.Of(0)
+	if c == nil || c.ID != "aws/us-east-1/use1-az2/p3.2xlarge/reserved@cr-1" || c.Offer.Reserved != 1 || c.Offer.Spot {
+		t.Fatalf("%+v", c)
+	}
+	// It costs its disk and address; the comparison with on demand is that of the market.
+	if got.USD > 0.1 || got.OnDemandUSD < 1 || c.OnDemandUSD < 3 || got.Status != "optimal" {
+		t.Errorf("%+v %+v", got, c)
+	}
+	for name, in := range map[string]record.PlanInput{
+		"others use it": {Held: map[string][]record.Holding{"aws/cr-1": {{Job: "other", Machines: 1}}}},
+		"it has failed": {Blocks: []record.Block{{Cloud: "aws", Region: "us-east-1", Zone: "use1-az2", Kind: cloud.Transient,
+			InstanceType: "p3.2xlarge", Reservation: "cr-1", Until: time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)}}},
+		"spot is asked for": {Spec: readJob(t, with(", market: spot"))},
+		"it has ended":      {Now: time.Date(2031, 1, 1, 0, 0, 0, 0, time.UTC)},
+	} {
+		if in.Spec == nil {
+			in.Spec = spec
+		}
+		mine := reservedV100(1)
+		mine.Until = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+		if got := plan(t, having(t, mine), in); len(onReserved(got)) > 0 {
+			t.Errorf("%s: %+v", name, got.Of(0))
+		}
+	}
+	// A zone that is full for others is not for who has the machines already.
+	full := []record.Block{{Cloud: "aws", Region: "us-east-1", Zone: "use1-az2", InstanceType: "p3.2xlarge",
+		Kind: cloud.Capacity, Until: time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)}}
+	if got := plan(t, p, record.PlanInput{Spec: spec, Blocks: full}); len(onReserved(got)) != 1 {
+		t.Errorf("full for others: %+v", got.Of(0))
+	}
+}
+
+func TestNoMoreTasksAtOnceThanTheAccountHas(t *testing.T) {
+	side := `
+tasks:
+  a: {run: x, time: 2h, resources: {accelerators: V100:1}, checkpoint: {every: 15m, path: c}}
+  b: {run: x, time: 9h, resources: {accelerators: V100:1}, checkpoint: {every: 15m, path: c}}
+  c: {run: x, time: 3h, resources: {accelerators: V100:1}, checkpoint: {every: 15m, path: c}}
+`
+	got := plan(t, having(t, reservedV100(1)), record.PlanInput{Spec: readJob(t, side)})
+	if on := fmt.Sprint(onReserved(got)); on != "[1]" { // which saves the most
+		t.Errorf("%s are planned there", on)
+	}
+	if got.Status != "feasible" || !(got.Bound < got.Objective) {
+		t.Errorf("%s, %v of %v: that no plan is better was not proven", got.Status, got.Bound, got.Objective)
+	}
+	if on := fmt.Sprint(onReserved(plan(t, having(t, reservedV100(3)), record.PlanInput{Spec: readJob(t, side)}))); on != "[0 1 2]" {
+		t.Errorf("of three %s are planned there", on)
+	}
+	// One after the other they all may.
+	chain := strings.Replace(strings.Replace(side, "b: {run", "b: {after: [a], run", 1), "c: {run", "c: {after: [b], run", 1)
+	got = plan(t, having(t, reservedV100(1)), record.PlanInput{Spec: readJob(t, chain)})
+	if on := fmt.Sprint(onReserved(got)); on != "[0 1 2]" || got.Status != "optimal" {
+		t.Errorf("of a chain %s, %s", on, got.Status)
+	}
+	// A gang that is larger than it is bought elsewhere, whole.
+	gang := "\ntasks:\n  a: {run: x, nodes: 4, time: 2h, resources: {accelerators: V100:1}}\n"
+	if got := plan(t, having(t, reservedV100(3)), record.PlanInput{Spec: readJob(t, gang)}); len(onReserved(got)) > 0 {
+		t.Errorf("%+v", got.Of(0))
+	}
+	// What the job itself runs there counts, but for what waits for that.
+	held := map[string][]record.Holding{"aws/cr-1": {{Job: "j", Task: 0, Machines: 1}}}
+	facts := []*record.TaskFacts{{Fixed: true, Place: "aws:us-east-1", Hours: 1}, nil, nil}
+	got = plan(t, having(t, reservedV100(1)), record.PlanInput{Job: "j", Spec: readJob(t, side), Held: held, Tasks: facts})
+	if len(onReserved(got)) > 0 {
+		t.Errorf("beside one that runs there: %v", onReserved(got))
+	}
+	got = plan(t, having(t, reservedV100(1)), record.PlanInput{Job: "j", Spec: readJob(t, chain), Held: held, Tasks: facts})
+	if on := fmt.Sprint(onReserved(got)); on != "[1 2]" {
+		t.Errorf("after one that runs there: %s", on)
+	}
+}
+
+// Whatever tasks there are and whatever waits for what: no set of tasks that may run at once is larger than the count.
+func TestNoAntichainIsLargerThanTheCount(t *testing.T) {
+	planners := map[int]*planner.Planner{}
+	for count := 1; count <= 4; count++ {
+		planners[count] = having(t, reservedV100(count))
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		n, count := rapid.IntRange(1, 7).Draw(t, "tasks"), rapid.IntRange(1, 4).Draw(t, "count")
+		var b strings.Builder
+		b.WriteString("tasks:\n")
+		nodes := make([]int, n)
+		before := make([][]bool, n)
+		for i := range n {
+			before[i] = make([]bool, n)
+			nodes[i] = rapid.IntRange(1, 2).Draw(t, "nodes")
+			var after []string
+			for k := range i {
+				if rapid.IntRange(0, 2).Draw(t, "edge") == 0 {
+					after = append(after, fmt.Sprint("t", k))
+					before[i][k] = true
+					for x := range k {
+						before[i][x] = before[i][x] || before[k][x]
+					}
+				}
+			}
+			fmt.Fprintf(&b, "  t%d: {after: [%s], run: x, nodes: %d, time: %dh, resources: {accelerators: V100:1}}\n", i,
+				strings.Join(after, ", "), nodes[i], rapid.IntRange(1, 9).Draw(t, "hours"))
+		}
+		got, err := planners[count].Plan(t.Context(), record.PlanInput{Spec: parse(b.String()), Now: time.Unix(1_800_000_000, 0)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		on := onReserved(got)
+		for set := range 1 << len(on) {
+			sum, apart := 0, true
+			for x := range on {
+				if set>>x&1 == 0 {
+					continue
+				}
+				sum += nodes[on[x]]
+				for y := range x {
+					apart = apart && (set>>y&1 == 0 || !before[on[x]][on[y]])
+				}
+			}
+			if apart && sum > count {
+				t.Fatalf("%d machines at once of %d: tasks %v of\n%s", sum, count, on, b.String())
+			}
+		}
+		if !(got.Bound <= got.Objective+1e-9) || got.Status == "optimal" && math.Abs(got.Bound-got.Objective) > 1e-9 {
+			t.Errorf("%s: %v, bound %v", got.Status, got.Objective, got.Bound)
+		}
+	})
+}
+
+func parse(text string) *dag.Job {
+	j, err := read.Job("job.yaml", strings.NewReader("apiVersion: tradewind/v1\nname: j\n"+text))
+	if err != nil {
+		panic(err) // of what this test writes itself
+	}
+	return j
+}

@@ -1,0 +1,46 @@
+package record
+
+import (
+	"slices"
+
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+)
+
+// Occupancy is who runs on capacity that an account has already: clusters, with how many machines each has of it. Whoever
+// intends to launch there adds itself in the same transaction. Nobody takes himself out: who is gone is known by its
+// cluster, and is forgotten when the next one comes.
+type Occupancy struct {
+	ID       string         `json:"id"` // ReservedID
+	Clusters map[string]int `json:"clusters"`
+}
+
+// ReservedID names capacity that the account has of a cloud.
+func ReservedID(cloud, reservation string) string { return cloud + "/" + reservation }
+
+// HeldBy is the key of the Occupancy that an offer counts in; ok is false where it is on no reserved capacity.
+func HeldBy(o cloud.Offer) (id string, ok bool) {
+	return ReservedID(o.Cloud, o.Reservation), o.Reservation != ""
+}
+
+// Holding is a task that runs on reserved capacity, with so many machines.
+type Holding struct {
+	Job      string
+	Task     int
+	Machines int
+}
+
+// Holds says whether a cluster counts among those that run on the reserved capacity that it was bought on: until its
+// work is over, and it is being terminated.
+func (cl *Cluster) Holds() bool { return cl.Offer.Reservation != "" && !cl.Released() }
+
+// Now is who holds it of the clusters that are there, and how many machines they have of it.
+func (h Occupancy) Now(there []Cluster) (now Occupancy, machines int) {
+	now = Occupancy{ID: h.ID, Clusters: map[string]int{}}
+	for id, n := range h.Clusters {
+		if slices.ContainsFunc(there, func(cl Cluster) bool { return cl.ID == id && cl.Holds() }) {
+			now.Clusters[id] = n
+			machines += n
+		}
+	}
+	return now, machines
+}

@@ -1,0 +1,44 @@
+package broker
+
+import (
+	"context"
+	"slices"
+
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/broker/view"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// Rerun submits a job again, as a new one: all of its tasks, with its deadline counted from now and its whole budget.
+// The same token is the same new job. It fails with ErrNotFound, and with a *dag.Error for what the job needs and is
+// there no more: the values of its secrets, which are kept only while it is open, or code that was brought along.
+func (b *Broker) Rerun(ctx context.Context, id, token string) (record.Job, error) {
+	u := b.NewUnit(ctx, FnAPI)
+	job, err := view.LoadJob(u, id)
+	if err != nil {
+		return record.Job{}, err
+	}
+	spec, err := u.Spec(job)
+	if err != nil {
+		return record.Job{}, err
+	}
+	if token != "" {
+		token = "again\x00" + id + "\x00" + token
+	}
+	return b.Submit(ctx, Submission{Spec: unlearned(spec), Token: token, Source: job.Source})
+}
+
+// unlearned is a job as its file says it, without what was learned of its tasks when it was submitted: that may be more
+// by now.
+func unlearned(spec *dag.Job) *dag.Job {
+	again := *spec
+	again.Tasks = slices.Clone(spec.Tasks)
+	for i := range again.Tasks {
+		t := &again.Tasks[i]
+		if t.Learned != nil && t.Learned.Used {
+			t.Time = dag.TimeEstimate{}
+		}
+		t.Learned = nil
+	}
+	return &again
+}

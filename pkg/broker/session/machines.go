@@ -1,0 +1,262 @@
+package session
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/placement"
+	"github.com/tradewind-broker/tradewind/pkg/scheduler"
+)
+
+// A policy may say how machines of pools are chosen: by plugins that score nodes, keep gangs close or divide machines
+// by time. Then a second session of the scheduler is over the machines, with the tasks that the first, over quotas, has
+// bound, in its order. Without such plugins pkg/placement packs all of them at once.
+
+// The plugins that say how machines are chosen; predicates hold whether or not a policy says so.
+const (
+	predicates = "predicates"
+	topology   = "topology"
+	tdm        = "tdm"
+)
+
+func machinePlugins() []string { return []string{"nodeorder", "binpack", topology, tdm} }
+
+// machinePolicy is what a policy says of machines; nil where that is nothing.
+func machinePolicy(p *scheduler.Policy) *scheduler.Policy {
+	out := &scheduler.Policy{Actions: []string{"allocate"}}
+	said := false
+	for _, tier := range p.Tiers {
+		var kept []scheduler.PluginConfig
+		for _, conf := range tier {
+			if slices.Contains(machinePlugins(), conf.Name) {
+				kept, said = append(kept, conf), true
+			}
+		}
+		out.Tiers = append(out.Tiers, kept)
+	}
+	if !said {
+		return nil
+	}
+	out.Tiers = append(out.Tiers, []scheduler.PluginConfig{{Name: predicates}})
+	return out
+}
+
+// windows are those that a policy names.
+func windows(p *scheduler.Policy) map[string]scheduler.Window {
+	for _, tier := range p.Tiers {
+		for _, conf := range tier {
+			if conf.Name == tdm {
+				return conf.Args.Windows("windows")
+			}
+		}
+	}
+	return nil
+}
+
+// says whether a policy has a setting of a plugin.
+func says(p *scheduler.Policy, plugin, setting string) bool {
+	for _, tier := range p.Tiers {
+		for _, conf := range tier {
+			if _, said := conf.Args[setting]; conf.Name == plugin && said {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// WindowClosed says whether a policy has what runs on a machine go now, as the time window that its label names is not
+// open, and which window that is. Windows that the policy does not name mean nothing.
+func WindowClosed(p *scheduler.Policy, labels map[string]string, now time.Time) (window string, closed bool) {
+	w, named := windows(p)[labels[record.LabelWindow]]
+	if !named {
+		return "", false
+	}
+	_, open := w.Open(now)
+	return labels[record.LabelWindow], !open
+}
+
+// The resources that a session over machines counts, as binpack's settings name them. Amounts are millionths; of GPUs
+// there are devices.
+const (
+	machineCPU = iota
+	machineMemory
+	machineTasks
+	machineGPU
+)
+
+// pen is the one queue of a session over machines; heldThere is its job that stands for what runs there.
+const (
+	pen       = "pool"
+	heldThere = "held"
+)
+
+// kindLabel is the label that tells a session over machines which class a machine is of.
+const kindLabel = "tradewind/class"
+
+// arrange places tasks on machines of some partitions of a pool as a policy says, each that it can, the first to be
+// bound first.
+func (s *Session) arrange(p *record.PoolSeen, parts []int, wants []*want, policy *scheduler.Policy) error {
+	k := &packing{}
+	if err := s.machines(k, p, parts); err != nil || len(k.machines) == 0 {
+		return err
+	}
+	session, err := scheduler.Open(k.nodes(policy, wants, s.u.Now), policy, scheduler.WithGuards())
+	if err != nil {
+		return record.Final(fmt.Errorf("broker: pool %s: %w", p.Name, err))
+	}
+	session.Run()
+	at := make([]placement.Assignment, len(wants))
+	for _, bind := range session.Close().Binds {
+		i, rank := indexOf(bind.Job), indexOf(bind.Task)
+		if at[i] == nil {
+			at[i] = make(placement.Assignment, wants[i].a.nodes)
+		}
+		at[i][rank] = int32(indexOf(bind.Node)) //nolint:gosec // a machine's index
+	}
+	for i, w := range wants {
+		if at[i] != nil { // then all of it: its minimum is all of its nodes
+			w.a.pool = k.pooled(p, w, at[i])
+		}
+	}
+	return nil
+}
+
+func indexOf(name string) int {
+	i, _ := strconv.Atoi(name) // written below
+	return i
+}
+
+// nodes lays machines and tasks out for the scheduler. Names are their indexes.
+func (k *packing) nodes(policy *scheduler.Policy, wants []*want, now time.Time) *scheduler.Snapshot {
+	x := &scheduler.Snapshot{
+		Now: now, Resources: []string{"cpu", "memory", "tasks", "gpu"}, GPU: machineGPU,
+		Units:  scheduler.Vector{micro, micro, micro, scheduler.Whole},
+		Queues: []scheduler.Queue{{Name: pen}},
+	}
+	named, levels := windows(policy), levelsOf(k.machines)
+	together := len(levels)
+	if says(policy, topology, "depth") {
+		together = 0 // it says itself how close
+	}
+	there := scheduler.Job{ID: heldThere, Queue: pen, Phase: scheduler.Started, Kept: true}
+	for i, m := range k.machines {
+		if !slices.Contains(k.classes, m.Class()) {
+			k.classes = append(k.classes, m.Class())
+		}
+		n := scheduler.Node{Name: strconv.Itoa(i), Labels: map[string]string{kindLabel: k.kindOf(m)},
+			Capacity: parts(m.Capacity, record.MaxUses), Devices: int(m.Capacity.Accelerators),
+			Topology: standing(m, levels)}
+		if _, said := named[m.Labels[record.LabelWindow]]; said {
+			n.Window = m.Labels[record.LabelWindow]
+		}
+		x.Nodes = append(x.Nodes, n)
+		if task, uses := runsOn(m); uses {
+			task.Node = n.Name
+			task.ID = n.Name
+			there.Tasks = append(there.Tasks, task)
+		}
+	}
+	if len(there.Tasks) > 0 {
+		x.Jobs = append(x.Jobs, there)
+	}
+	for i, w := range wants {
+		x.Jobs = append(x.Jobs, k.jobOf(i, w, together))
+	}
+	return x
+}
+
+// kindOf numbers the class of a machine.
+func (k *packing) kindOf(m *record.PoolMachine) string {
+	return strconv.Itoa(slices.Index(k.classes, m.Class()))
+}
+
+// parts is a capacity in the units of a session over machines, rounded down, and room for so many tasks.
+func parts(c record.Capacity, tasks int) scheduler.Vector {
+	return scheduler.Vector{
+		machineCPU:    int64(math.Floor((c.CPUs + record.CapacityEps) * micro)),
+		machineMemory: int64(math.Floor((c.MemoryGiB + record.CapacityEps) * micro)),
+		machineTasks:  int64(tasks) * micro,
+	}
+}
+
+// needs is what a hold takes of a capacity, rounded up but for what is the imprecision of sums.
+func needs(c record.Capacity, tasks int) scheduler.Vector {
+	return scheduler.Vector{
+		machineCPU:    int64(math.Ceil(c.CPUs*micro - slack)),
+		machineMemory: int64(math.Ceil(c.MemoryGiB*micro - slack)),
+		machineTasks:  int64(tasks) * micro,
+	}
+}
+
+// runsOn stands for all that runs on a machine.
+func runsOn(m *record.PoolMachine) (scheduler.Task, bool) {
+	if len(m.Uses) == 0 {
+		return scheduler.Task{}, false
+	}
+	var devices []int
+	count := 0
+	for _, use := range m.Uses {
+		devices = append(devices, use.Devices...)
+		count += int(use.Hold.Accelerators)
+	}
+	if count != len(devices) { // it is not known which ones: any
+		devices = nil
+	}
+	spec := &scheduler.Spec{Request: needs(m.Used(), len(m.Uses)), Devices: min(count, int(m.Capacity.Accelerators))}
+	return scheduler.Task{State: scheduler.Running, Spec: spec, OnDevices: devices}, true
+}
+
+// jobOf is what the scheduler is told of a task: a gang of its nodes, each on a machine of its own.
+func (k *packing) jobOf(i int, w *want, together int) scheduler.Job {
+	name := strconv.Itoa(i)
+	spec := &scheduler.Spec{Request: needs(w.hold, 1), Devices: int(math.Ceil(w.hold.Accelerators))}
+	may := scheduler.Term{Key: kindLabel, Op: scheduler.In}
+	for c, class := range k.classes {
+		if _, suits := w.machines[class]; suits {
+			may.Values = append(may.Values, strconv.Itoa(c))
+		}
+	}
+	spec.Affinity = []scheduler.Term{may}
+	j := scheduler.Job{ID: name, Queue: pen, Phase: scheduler.Started, Min: w.a.nodes, Kept: !w.a.saves()}
+	if w.a.nodes > 1 {
+		spec.Labels, spec.Apart = map[string]string{"task": name}, []scheduler.Pair{{Key: "task", Value: name}}
+		j.Close.Depth = together
+	}
+	for rank := range w.a.nodes {
+		j.Tasks = append(j.Tasks, scheduler.Task{ID: strconv.Itoa(rank), Spec: spec})
+	}
+	return j
+}
+
+// saves says whether a task saves its work as it goes, so that it may lose its machines at a known time.
+func (a *admission) saves() bool {
+	return a.spec != nil && a.spec.Tasks[a.waiting.Task].Checkpoint != nil
+}
+
+// levelsOf are the labels that say where machines stand of which any has one, the widest first.
+func levelsOf(machines []*record.PoolMachine) (levels [][]string) {
+	for _, names := range record.TopologyLabels() {
+		if slices.ContainsFunc(machines, func(m *record.PoolMachine) bool { return m.Stands(names) != "" }) {
+			levels = append(levels, names)
+		}
+	}
+	return levels
+}
+
+// standing is where a machine stands on some levels. One that does not say stands apart from all others.
+func standing(m *record.PoolMachine, levels [][]string) (at []string) {
+	for _, names := range levels {
+		place := m.Stands(names)
+		if place == "" {
+			place = "\x00" + m.ID
+		}
+		at = append(at, strings.ToLower(place))
+	}
+	return at
+}

@@ -1,0 +1,157 @@
+package view
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/broker/book"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/store"
+)
+
+// MarketView is what is known of one spot market.
+type MarketView struct {
+	Offer       string     `json:"offer" doc:"The machine and where it is, without its market: CLOUD/REGION/ZONE/TYPE"`
+	USD         float64    `json:"usd,omitempty" doc:"Price now, USD per hour of one machine; absent where none was told"`
+	Since       time.Time  `json:"since,omitzero" doc:"Since when it is the price"`
+	SeenHours   float64    `json:"seenHours,omitempty" doc:"For how many hours its price was watched; those of a week ago count half"`
+	Changes     float64    `json:"changes,omitempty" doc:"How often the price went from one band of half an octave to another in them"`
+	HeldHours   float64    `json:"heldHours" doc:"Machine hours that were held there"`
+	Launches    int        `json:"launches" doc:"Attempts that got machines there"`
+	Preemptions int        `json:"preemptions" doc:"Of these, how many the cloud took"`
+	Refusals    int        `json:"refusals" doc:"Attempts that got none there"`
+	Forecast    []Forecast `json:"forecast" nullable:"false" doc:"How the price is expected to go on; empty where none was told"`
+	Bids        []Bid      `json:"bids" nullable:"false" doc:"Attempts that hold machines there now, and up to what price"`
+}
+
+// Forecast is what is expected of a price some hours from now.
+type Forecast struct {
+	Hours float64 `json:"hours" doc:"How many hours from now"`
+	USD   float64 `json:"usd" doc:"The mean that is expected, USD per hour"`
+	Low   float64 `json:"low" doc:"One in ten times it is at or below this"`
+	High  float64 `json:"high" doc:"Nine in ten times it is at or below this"`
+}
+
+// Bid is what an attempt on a spot market is worth to its job.
+type Bid struct {
+	Job     string  `json:"job" doc:"ID of the job"`
+	Task    int     `json:"task" doc:"Index of the task in it"`
+	Attempt int     `json:"attempt" doc:"Number of the attempt"`
+	MaxUSD  float64 `json:"maxUSD" doc:"The most that is paid for an hour of one machine, USD"`
+	RateUSD float64 `json:"rateUSD" doc:"What it costs now, USD"`
+	Nodes   int     `json:"nodes" doc:"Number of machines"`
+}
+
+// forecastHours are how far ahead prices are told.
+var forecastHours = []float64{1, 3, 6, 12, 24}
+
+// bidJobs bounds the jobs whose bids are told.
+const bidJobs = 200
+
+// Markets lists up to limit spot markets of which something is known, by name, from after one on. next is where the
+// list goes on, "" where it does not.
+func (b *Views) Markets(ctx context.Context, after string, limit int) (views []MarketView, next string, err error) {
+	lines, more, err := b.Store.Query(ctx, record.PartMarket, "", store.Page{After: after, Limit: limit})
+	if err != nil {
+		return nil, "", err
+	}
+	if more {
+		next = lines[len(lines)-1].Key.Sort
+	}
+	bids, err := b.bids(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	for _, line := range lines {
+		var m record.MarketRecord
+		if err := json.Unmarshal(line.Body, &m); err != nil {
+			return nil, "", fmt.Errorf("broker: record %s: %w", line.Key, err)
+		}
+		views = append(views, marketView(m, bids[m.Offer]))
+	}
+	return views, next, nil
+}
+
+func marketView(m record.MarketRecord, bids []Bid) MarketView {
+	v := MarketView{
+		Offer: m.Offer, USD: m.USD, Since: m.At, HeldHours: m.Hours, Launches: m.Launches, Preemptions: m.Preemptions,
+		Refusals: m.Refusals, Forecast: []Forecast{}, Bids: bids,
+	}
+	if v.Bids == nil {
+		v.Bids = []Bid{}
+	}
+	if m.USD > 0 {
+		v.Changes, v.SeenHours = m.Prices.Seen()
+		for _, e := range m.Prices.Ahead(m.USD, forecastHours...) {
+			v.Forecast = append(v.Forecast, Forecast{Hours: e.Hours, USD: e.USD, Low: e.Low, High: e.High})
+		}
+	}
+	return v
+}
+
+// bids are those of the machines that jobs hold now, by market.
+func (b *Views) bids(ctx context.Context) (map[string][]Bid, error) {
+	u := b.NewUnit(ctx, "api")
+	active, err := book.List[record.JobIndex](u, record.PartActive, "", bidJobs)
+	if err != nil {
+		return nil, err
+	}
+	keys := make([]store.Key, len(active))
+	for i := range active {
+		keys[i] = record.LedgerKey(active[i].ID)
+	}
+	for part := range slices.Chunk(keys, record.MaxItems) {
+		if err := u.Preload(part...); err != nil {
+			return nil, err
+		}
+	}
+	all := map[string][]Bid{}
+	for i, key := range keys {
+		ledger, _, err := book.Get[record.Ledger](u, key)
+		if err != nil {
+			return nil, err
+		}
+		if ledger.Outstanding == 0 {
+			continue
+		}
+		clusters, err := book.List[record.Cluster](u, record.JobPart(active[i].ID), record.ClusterPrefix, 0)
+		if err != nil {
+			return nil, err
+		}
+		for _, cl := range clusters {
+			if cl.Market != "" && !cl.Launched.IsZero() && cl.State != record.ClusterReleasing {
+				all[cl.Market] = append(all[cl.Market], Bid{
+					Job: cl.Job, Task: cl.Task, Attempt: cl.Attempt, MaxUSD: cl.MaxUSD, RateUSD: cl.Rate(),
+					Nodes: len(cl.Nodes),
+				})
+			}
+		}
+	}
+	return all, nil
+}
+
+// PastPrices is how the prices of some spot markets went, in the order in which they are asked for: their last changes,
+// the oldest first.
+func (b *Views) PastPrices(ctx context.Context, offers []string) ([]record.PastPrices, error) {
+	u := b.NewUnit(ctx, "api")
+	keys := make([]store.Key, len(offers))
+	for i, o := range offers {
+		keys[i] = record.PastPricesKey(record.MarketID(o))
+	}
+	if err := u.Preload(keys...); err != nil {
+		return nil, err
+	}
+	all := make([]record.PastPrices, len(keys))
+	for i, key := range keys {
+		p, _, err := book.Get[record.PastPrices](u, key)
+		if err != nil {
+			return nil, err
+		}
+		p.Offer = key.Sort
+		all[i] = p
+	}
+	return all, nil
+}

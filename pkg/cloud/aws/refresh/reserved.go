@@ -1,0 +1,186 @@
+package refresh
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	awssdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/aws"
+)
+
+// What of reserved capacity is of use for the machines that are launched here: Linux, on shared hosts.
+const (
+	linux  = "Linux/UNIX"
+	shared = "default"
+)
+
+// Reserved reads what capacity the account has already in a region: capacity reservations that machines can be put in,
+// and reserved instances, by which machines of their type are paid. Either is paid for whether it is used or not, so it
+// costs nothing on the margin. Machines of others that run on it are not counted; those of this deployment are.
+//
+// Source: EC2 user guide, "On-Demand Capacity Reservations" and "How Reserved Instances are applied" (those of a zone
+// before those of the region).
+func Reserved(ctx context.Context, c *aws.Cloud, region string) ([]catalog.Reserved, error) {
+	client := c.EC2(region)
+	zones, err := zoneIDs(ctx, client)
+	if err != nil {
+		return nil, aws.Typed(err)
+	}
+	running, err := instances(ctx, client, c.Deployment())
+	if err != nil {
+		return nil, aws.Typed(err)
+	}
+	targets, err := reservations(ctx, client, region, zones, running)
+	if err != nil {
+		return nil, aws.Typed(err)
+	}
+	paid, err := reservedInstances(ctx, client, region, zones, running)
+	return append(targets, paid...), aws.Typed(err)
+}
+
+// zoneIDs are a region's zones by name, which mean other ones in each account.
+func zoneIDs(ctx context.Context, client *ec2.Client) (map[string]string, error) {
+	out, err := client.DescribeAvailabilityZones(ctx, &ec2.DescribeAvailabilityZonesInput{})
+	if err != nil {
+		return nil, err
+	}
+	ids := map[string]string{}
+	for _, z := range out.AvailabilityZones {
+		ids[awssdk.ToString(z.ZoneName)] = awssdk.ToString(z.ZoneId)
+	}
+	return ids, nil
+}
+
+// instance is what counts of one that runs.
+type instance struct {
+	kind, zone  string // the zone by name
+	reservation string // that it runs in
+	ours, spot  bool
+}
+
+func instances(ctx context.Context, client *ec2.Client, deployment string) (all []instance, err error) {
+	state := types.Filter{Name: awssdk.String("instance-state-name"), Values: []string{"pending", "running"}}
+	pages := ec2.NewDescribeInstancesPaginator(client, &ec2.DescribeInstancesInput{Filters: []types.Filter{state}})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range page.Reservations {
+			for _, i := range r.Instances {
+				one := instance{kind: string(i.InstanceType), reservation: awssdk.ToString(i.CapacityReservationId),
+					spot: i.InstanceLifecycle == types.InstanceLifecycleTypeSpot}
+				if i.Placement != nil {
+					one.zone = awssdk.ToString(i.Placement.AvailabilityZone)
+				}
+				one.ours = slices.ContainsFunc(i.Tags, func(t types.Tag) bool {
+					return awssdk.ToString(t.Key) == aws.TagDeployment && awssdk.ToString(t.Value) == deployment
+				})
+				all = append(all, one)
+			}
+		}
+	}
+	return all, nil
+}
+
+func reservations(ctx context.Context, client *ec2.Client, region string, zones map[string]string,
+	running []instance) (all []catalog.Reserved, err error) {
+	pages := ec2.NewDescribeCapacityReservationsPaginator(client, &ec2.DescribeCapacityReservationsInput{})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range page.CapacityReservations {
+			if r.State != types.CapacityReservationStateActive || r.Tenancy != shared ||
+				string(r.InstancePlatform) != linux {
+				continue
+			}
+			one := catalog.Reserved{
+				Cloud: aws.Name, ID: awssdk.ToString(r.CapacityReservationId), Region: region,
+				Zone:         cmp.Or(awssdk.ToString(r.AvailabilityZoneId), zones[awssdk.ToString(r.AvailabilityZone)]),
+				InstanceType: awssdk.ToString(r.InstanceType), Until: awssdk.ToTime(r.EndDate), By: "capacity reservation",
+				Count: int(awssdk.ToInt32(r.AvailableInstanceCount)),
+			}
+			for _, i := range running {
+				if i.ours && i.reservation == one.ID {
+					one.Count++
+				}
+			}
+			if one.Count > 0 {
+				all = append(all, one)
+			}
+		}
+	}
+	return all, nil
+}
+
+// reservedInstances adds up those of a type and zone, or of a type and the region, without those that machines of others
+// are paid by.
+func reservedInstances(ctx context.Context, client *ec2.Client, region string, zones map[string]string,
+	running []instance) ([]catalog.Reserved, error) {
+	out, err := client.DescribeReservedInstances(ctx, &ec2.DescribeReservedInstancesInput{
+		Filters: []types.Filter{{Name: awssdk.String("state"), Values: []string{"active"}}},
+	})
+	if err != nil {
+		return nil, err
+	}
+	type place struct{ kind, zone string }
+	found := map[place]*catalog.Reserved{}
+	var order []place
+	for _, r := range out.ReservedInstances {
+		if r.State != types.ReservedInstanceStateActive || r.InstanceTenancy != shared ||
+			!strings.HasPrefix(string(r.ProductDescription), linux) {
+			continue
+		}
+		at := place{string(r.InstanceType), awssdk.ToString(r.AvailabilityZone)} // of the region none
+		one := found[at]
+		if one == nil {
+			one = &catalog.Reserved{Cloud: aws.Name, Region: region, Zone: zones[at.zone], InstanceType: at.kind,
+				By: "reserved instances", ID: "ri-" + at.kind + "-" + cmp.Or(zones[at.zone], region)}
+			found[at] = one
+			order = append(order, at)
+		}
+		one.Count += int(awssdk.ToInt32(r.InstanceCount))
+		if end := awssdk.ToTime(r.End); one.Until.IsZero() || end.Before(one.Until) {
+			one.Until = end
+		}
+	}
+	for _, i := range running {
+		if i.ours || i.spot || i.reservation != "" {
+			continue
+		}
+		for _, at := range []place{{i.kind, i.zone}, {i.kind, ""}} {
+			if one := found[at]; one != nil && one.Count > 0 {
+				one.Count--
+				break
+			}
+		}
+	}
+	var all []catalog.Reserved
+	for _, at := range order {
+		if found[at].Count > 0 {
+			all = append(all, *found[at])
+		}
+	}
+	return all, nil
+}
+
+// reserved puts what a region's account has in the place of what was known of it.
+func (r *Refresher) reserved(ctx context.Context, base *catalog.Catalog, region string) (*catalog.Catalog, error) {
+	found, err := Reserved(ctx, r.Cloud, region)
+	if err != nil {
+		return nil, err
+	}
+	return base.WithReserved(func(k *catalog.Reserved) bool {
+		return k.Cloud == aws.Name && k.Region == region && k.By != catalog.BySettings ||
+			!k.Until.IsZero() && k.Until.Before(r.Now().Add(-24*time.Hour))
+	}, found)
+}

@@ -1,0 +1,91 @@
+package kubernetes_test
+
+import (
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	k8s "k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/tradewind-broker/tradewind/pkg/cloud/kubernetes"
+)
+
+// Others may be faster between the look for room and the binding. Where a pool can grow, the gang that lost its room is
+// waited for as one is that a pool has to grow for from the beginning.
+func TestAPoolGrowsForAGangThatOthersTookTheRoomOf(t *testing.T) {
+	small := large("a")
+	small.CPUs, small.GiB = 2, 8
+	w := newWorld(t, small)
+	w.cfg.BindWithin = time.Second
+	w.cfg.Places[0].Pools = []kubernetes.Pool{{Most: 2, Node: kubernetes.Node{
+		Type: "m5.16xlarge", Zone: "us-east-1a", Whole: kubernetes.Room{MilliCPU: 2000, Bytes: 8 << 30},
+	}}}
+	var once sync.Once
+	cfg := rest.CopyConfig(w.cluster.Config)
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return around(func(r *http.Request) (*http.Response, error) {
+			if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/secrets") { // it has found room
+				once.Do(func() { w.squat("a") })
+			}
+			return next.RoundTrip(r)
+		})
+	})
+	var err error
+	if w.cfg.Places[0].Client, err = k8s.NewForConfig(cfg); err != nil {
+		t.Fatal(err)
+	}
+	w.again()
+	done := make(chan error, 1)
+	go func() {
+		_, err := w.driver.Launch(t.Context(), spec("late", 2))
+		done <- err
+	}()
+	w.await("a pod that has no node for longer than gangs wait that nothing grows for", func() bool {
+		select {
+		case err := <-done:
+			t.Fatalf("it has not waited: %v", err)
+		default:
+		}
+		list, err := w.cluster.Client.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			return false
+		}
+		for i := range list.Items {
+			for _, c := range list.Items[i].Status.Conditions {
+				if c.Reason == corev1.PodReasonUnschedulable && time.Since(c.LastTransitionTime.Time) > 4*w.cfg.BindWithin {
+					return true
+				}
+			}
+		}
+		return false
+	})
+	made := small
+	made.Name = "b"
+	w.add(made)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+}
+
+// squat has somebody else's pod take a CPU of a node.
+func (w *world) squat(node string) {
+	w.Helper()
+	one := corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("1Gi"),
+	}
+	_, err := w.cluster.Client.CoreV1().Pods(metav1.NamespaceDefault).Create(w.Context(), &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "squatter"},
+		Spec: corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{
+			Name: "one", Image: "registry.example/one:1", Resources: corev1.ResourceRequirements{Requests: one},
+		}}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		w.Error(err)
+	}
+}

@@ -1,0 +1,94 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/api"
+	"github.com/tradewind-broker/tradewind/pkg/broker/planner"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/optimizer"
+)
+
+// What a frontier that somebody waits for may take: in all, and in steps of the search for one point.
+const (
+	frontierWithin = 10 * time.Second
+	pointWork      = 100_000_000
+)
+
+// frontier finds what a job costs by when it is to be done, with the blocks and prices of now.
+func (h *Host) frontier(ctx context.Context, spec *dag.Job, points int) (*optimizer.Front, error) {
+	in, err := h.broker.DryInput(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	front, err := h.planner.Frontier(ctx, in, optimizer.FrontierOptions{
+		TimeLimit: frontierWithin, MaxPoints: points, PointWork: pointWork,
+	})
+	if errors.Is(err, planner.ErrInfeasible) {
+		return &optimizer.Front{Complete: true}, nil // the plan says why
+	}
+	if errors.Is(err, optimizer.ErrUndecided) {
+		return &optimizer.Front{}, nil
+	}
+	return front, err
+}
+
+// askWithin bounds how long a cloud may take to answer all that it is asked.
+const askWithin = 30 * time.Second
+
+// askClouds asks the clouds that are bought on, all at once, and tells which ones this computer plays.
+func (h *Host) askClouds(ctx context.Context) (api.CloudReports, error) {
+	names := slices.Sorted(maps.Keys(h.clouds))
+	out := make([]api.CloudReport, len(names))
+	done := make(chan struct{}, len(names))
+	for i, name := range names {
+		go func() {
+			ctx, cancel := context.WithTimeout(ctx, askWithin)
+			defer cancel()
+			out[i] = askCloud(ctx, name, h.clouds[name], h.bought.checkers[name])
+			done <- struct{}{}
+		}()
+	}
+	for range names {
+		<-done
+	}
+	return api.CloudReports{Clouds: out}, ctx.Err()
+}
+
+// askCloud asks one cloud; one without a checker is played. What it does not say is missing there, and no failure.
+func askCloud(ctx context.Context, name string, c cloud.Cloud, checker driver.Checker) api.CloudReport {
+	r := api.CloudReport{Name: name, Missing: []api.CloudLack{}, Played: checker == nil}
+	lacks := func(err error, fatal bool) {
+		r.Missing = append(r.Missing, api.CloudLack{What: err.Error(), Fatal: fatal})
+	}
+	if checker != nil {
+		report, err := checker.Check(ctx)
+		if err != nil {
+			lacks(err, true)
+			return r
+		}
+		r.Identity, r.Account, r.Regions = report.Identity, report.Account, report.Regions
+		for _, q := range report.Quotas {
+			r.Quotas = append(r.Quotas, api.CloudQuota(q))
+		}
+		for _, l := range report.Missing {
+			r.Missing = append(r.Missing, api.CloudLack(l))
+		}
+	}
+	machines, err := c.Machines(ctx, "")
+	if err != nil {
+		lacks(err, false)
+	}
+	for _, m := range machines {
+		if m.State != cloud.Terminated {
+			r.Machines++
+		}
+	}
+	return r
+}

@@ -1,0 +1,130 @@
+// Package kubeid checks by which pod of which cluster the broker is called: by the token of a service account that the
+// kubelet has made for that pod and for the broker's address (Kubernetes documentation, "ServiceAccount token volume
+// projection"; the claims are of KEP-1205 and KEP-4193). It is signed with the cluster's keys, which its API server
+// publishes to all service accounts (the role system:service-account-issuer-discovery). What account it is of does not
+// matter: one without any right is enough, and an API server takes no token that was made for somebody else.
+package kubeid
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/identity"
+	"github.com/tradewind-broker/tradewind/pkg/identity/internal/keyset"
+)
+
+// Name is the catalogue's name of the cloud.
+const Name = "kubernetes"
+
+// Place is a cluster whose pods are known.
+type Place struct {
+	// Name is the region of its offers, Namespace the one that pods are made in.
+	Name, Namespace string
+	// Keys reads the cluster's key set: what its API server answers at /openid/v1/jwks.
+	Keys func(ctx context.Context) ([]byte, error)
+}
+
+// Config says what is trusted.
+type Config struct {
+	// Audience is the broker's address, as agents know it. Required.
+	Audience string
+	Places   []Place          // one at least
+	Now      func() time.Time // the machine's when nil
+}
+
+// Verifier is an identity.Verifier.
+type Verifier struct {
+	cfg  Config
+	keys []keyset.Set // by place
+}
+
+var _ identity.Verifier = (*Verifier)(nil)
+
+// New makes a verifier. It calls nobody.
+func New(cfg Config) (*Verifier, error) {
+	if cfg.Audience == "" || len(cfg.Places) == 0 {
+		return nil, errors.New("kubeid: no audience, or no cluster")
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	v := &Verifier{cfg: cfg, keys: make([]keyset.Set, len(cfg.Places))}
+	for i := range cfg.Places {
+		v.keys[i].Fetch, v.keys[i].Now = cfg.Places[i].Keys, cfg.Now
+	}
+	return v, nil
+}
+
+// payload is what of a token is of use.
+type payload struct {
+	jwt.RegisteredClaims
+	Bound struct {
+		Namespace string `json:"namespace"`
+		Pod       struct {
+			UID string `json:"uid"`
+		} `json:"pod"`
+	} `json:"kubernetes.io"`
+}
+
+// Verify implements identity.Verifier. The machine's ID is the pod's UID, its region the place. Which cluster a token
+// is of its key says: all may call themselves the same.
+func (v *Verifier) Verify(ctx context.Context, text, _ string) (wire.Machine, error) {
+	var away error
+	for i := range v.cfg.Places {
+		m, err := v.of(ctx, i, text)
+		switch {
+		case err == nil, errors.Is(err, identity.ErrInvalid) && !errors.Is(err, errOther):
+			return m, err
+		case errors.Is(err, identity.ErrUnavailable):
+			away = err // another cluster may know it
+		}
+	}
+	if away != nil {
+		return wire.Machine{}, away
+	}
+	return wire.Machine{}, invalid("it is no token of a pod in a cluster of this broker's")
+}
+
+// errOther says that a token is not of this cluster.
+var errOther = errors.New("of no key of this cluster")
+
+// of checks a token by the keys of one place.
+func (v *Verifier) of(ctx context.Context, i int, text string) (wire.Machine, error) {
+	place := &v.cfg.Places[i]
+	parser := jwt.NewParser(
+		jwt.WithValidMethods([]string{jwt.SigningMethodRS256.Alg(), jwt.SigningMethodES256.Alg()}),
+		jwt.WithAudience(v.cfg.Audience), jwt.WithExpirationRequired(), jwt.WithIssuedAt(),
+		jwt.WithLeeway(keyset.Skew), jwt.WithTimeFunc(v.cfg.Now),
+	)
+	var p payload
+	_, err := parser.ParseWithClaims(strings.TrimSpace(text), &p, func(t *jwt.Token) (any, error) {
+		id, _ := t.Header["kid"].(string)
+		return v.keys[i].Key(ctx, id)
+	})
+	switch {
+	case errors.Is(err, identity.ErrUnavailable):
+		return wire.Machine{}, fmt.Errorf("%w: the keys of %s", err, place.Name)
+	case errors.Is(err, jwt.ErrTokenInvalidAudience):
+		return wire.Machine{}, invalid("it is for another address than %s", v.cfg.Audience)
+	case errors.Is(err, jwt.ErrTokenExpired):
+		return wire.Machine{}, invalid("it has expired")
+	case err != nil:
+		return wire.Machine{}, fmt.Errorf("%w: %w", identity.ErrInvalid, errOther)
+	case p.Bound.Pod.UID == "":
+		return wire.Machine{}, invalid("it is of no pod")
+	case p.Bound.Namespace != place.Namespace:
+		return wire.Machine{}, invalid("it is of namespace %.100q, and pods of this broker are in %s",
+			p.Bound.Namespace, place.Namespace)
+	}
+	return wire.Machine{Cloud: Name, Region: place.Name, ID: p.Bound.Pod.UID}, nil
+}
+
+func invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", identity.ErrInvalid, fmt.Sprintf(format, args...))
+}

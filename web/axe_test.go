@@ -1,0 +1,120 @@
+package web_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/api/apitest"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/bus"
+)
+
+// axeFile is where scripts/web-tools.sh puts axe-core.
+const axeFile = "../.tools/web/axe/node_modules/axe-core/axe.min.js"
+
+// axe fails the test for whatever axe-core finds on the page.
+func (b *browser) axe(where, source string) {
+	b.t.Helper()
+	eval[bool](b, source+";true")
+	found := eval[string](b, `axe.run(document, { resultTypes: ['violations'] }).then((r) => JSON.stringify(r.violations.map((v) => ({ ID: v.id, Help: v.help, Nodes: v.nodes.map((n) => n.target.join(' ') + ' ' + n.html.slice(0, 160)) }))))`)
+	var violations []struct {
+		ID, Help string
+		Nodes    []string
+	}
+	if err := json.Unmarshal([]byte(found), &violations); err != nil {
+		b.t.Fatal(err)
+	}
+	for _, v := range violations {
+		b.t.Errorf("%s: %s: %s\n%q", where, v.ID, v.Help, v.Nodes[:min(len(v.Nodes), 3)])
+	}
+}
+
+// furnished is a World in which every page has something to show, and the pages with what each waits for.
+func furnished(t *testing.T) (w *apitest.World, job string, pages map[string]string) {
+	t.Helper()
+	w = planning(t)
+	if err := w.Broker.SetQueue(t.Context(), "research", record.QueueSettings{MaxRunning: 2, MaxVCPU: 48}); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Broker.SetPool(t.Context(), "lab", record.PoolSettings{Description: "the machines in the lab"}); err != nil {
+		t.Fatal(err)
+	}
+	job = midway(w)
+	priced(w, apitest.Start())
+	w.Joins("lab", "gpu-1", wire.PoolCapacity{CPUs: 64, MemoryGiB: 256})
+	failed := w.Submit(apitest.Wide("align-genomes", 2))
+	w.Node(failed, "split", 0).Start().Report(wire.Report{Event: wire.Failed, ExitCode: 137, Phase: wire.PhaseRun, Message: "Killed"})
+	w.Dead.Add(bus.DeadLetter{Message: bus.Message{ID: "e1", Type: "tradewind.dag.finished.v1", Group: "train"},
+		Queue: "hook", Reason: "webhook answered 500", At: w.Clock.Now()})
+	return w, job, map[string]string{
+		"#/": "[data-job]", "#/plan": ".source", "#/capacity": ".pool", "#/markets": ".chart canvas", "#/clouds": ".cloud",
+		"#/jobs/" + job: "[data-task]", "#/jobs/" + job + "/timeline": ".under canvas", "#/jobs/" + job + "/money": ".pane canvas",
+		"#/jobs/" + job + "/story": ".story li", "#/jobs/" + job + "/plans": ".choices", "#/jobs/" + job + "/logs": ".log",
+		"#/jobs/" + failed + "/story": ".story li",
+	}
+}
+
+func TestNothingKeepsPeopleOut(t *testing.T) {
+	source, err := os.ReadFile(axeFile)
+	if err != nil {
+		t.Skip("axe-core is not installed: scripts/web-tools.sh does so")
+	}
+	w, job, pages := furnished(t)
+	b := open(t, w).visit("")
+	for _, scheme := range []string{"light", "dark"} {
+		for _, width := range []int64{390, 1280} {
+			if width == 390 && scheme == "dark" {
+				continue // its colours are those of the wide page
+			}
+			b.as(width, 900, scheme)
+			for hash, shown := range pages {
+				b.anew(hash).seen(shown)
+				b.axe(fmt.Sprintf("%s, %s, %d px", hash, scheme, width), string(source))
+			}
+		}
+		// What opens on a page.
+		b.anew("#/jobs/" + job + "/timeline").seen(`[data-bar="2.2"]`)
+		b.click(`[data-bar="2.2"]`).seen(`.attempt-card`)
+		eval[bool](b, `(document.querySelectorAll('.behind').forEach((d) => { d.open = true; }), true)`)
+		b.click(`[data-task="2"]`).seen(`.detail`)
+		b.axe("an attempt and a task, "+scheme, string(source))
+		b.click(`[data-action="cancel"]`).seen(`dialog`)
+		b.axe("the question before a cancellation, "+scheme, string(source))
+		b.anew("#/plan").seen(`.source`)
+		b.write(pipeline).click(`button[type="submit"]`).prove().
+			until(`document.querySelectorAll('[data-point]').length >= 2`)
+		b.axe("a plan, "+scheme, string(source))
+		b.allowed = []string{"422"}
+		b.write("tasks: 1").click(`button[type="submit"]`).seen(`.warning`)
+		b.axe("what is wrong with a file, "+scheme, string(source))
+	}
+}
+
+func TestNoPageIsWiderThanAPhone(t *testing.T) {
+	w, _, pages := furnished(t)
+	b := open(t, w).as(390, 844, "light").visit("")
+	for hash, shown := range pages {
+		b.anew(hash).seen(shown)
+		if wide := eval[int](b, `document.documentElement.scrollWidth`); wide > 390 {
+			t.Errorf("%s is %d px wide: %s", hash, wide, eval[string](b, `[...document.querySelectorAll('body *')].filter((e) => e.getBoundingClientRect().right > 391).slice(0, 5).map((e) => e.outerHTML.slice(0, 90)).join('\n')`))
+		}
+	}
+}
+
+// TestTextOfEveryPageStandsOut is of axe-core's a part, and of what it cannot tell: drawn text.
+func TestTextOfEveryPageStandsOut(t *testing.T) {
+	w, _, pages := furnished(t)
+	b := open(t, w).visit("")
+	for _, scheme := range []string{"light", "dark"} {
+		b.as(1280, 900, scheme)
+		for hash, shown := range pages {
+			b.anew(hash).seen(shown)
+			for _, faint := range eval[[]string](b, contrast) {
+				t.Errorf("%s, %s: %s", hash, scheme, faint)
+			}
+		}
+	}
+}

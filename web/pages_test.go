@@ -1,0 +1,315 @@
+package web_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/api"
+	"github.com/tradewind-broker/tradewind/pkg/api/apitest"
+	"github.com/tradewind-broker/tradewind/pkg/broker/planner"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/bus"
+	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/optimizer"
+	"github.com/tradewind-broker/tradewind/web"
+)
+
+// planning is a World that plans by the real catalogue.
+func planning(t *testing.T) *apitest.World {
+	t.Helper()
+	h, err := web.Handler()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := catalog.Default()
+	if err != nil {
+		t.Fatal(err)
+	}
+	moves, err := egress.Default()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := planner.New(c, moves, planner.DefaultOptions())
+	return apitest.New(t, func(cfg *api.Config) {
+		now := cfg.Now
+		input := func(spec *dag.Job) record.PlanInput {
+			in := record.PlanInput{Spec: spec, Now: now(), Tasks: make([]*record.TaskFacts, len(spec.Tasks))}
+			if spec.Deadline > 0 {
+				h := spec.Deadline.Hours()
+				in.DeadlineHours = &h
+			}
+			return in
+		}
+		cfg.Dashboard = h
+		cfg.Plan = func(ctx context.Context, spec *dag.Job) (*record.Plan, error) { return p.Plan(ctx, input(spec)) }
+		cfg.Frontier = func(ctx context.Context, spec *dag.Job, points int) (*optimizer.Front, error) {
+			return p.Frontier(ctx, input(spec), optimizer.FrontierOptions{MaxPoints: points, PointWork: 1e8})
+		}
+		cfg.Clouds = clouds
+	})
+}
+
+// clouds is what clouds say in which one thing is missing.
+func clouds(context.Context) (api.CloudReports, error) {
+	return api.CloudReports{Clouds: []api.CloudReport{
+		{Name: "aws", Identity: "arn:aws:iam::123456789012:role/tradewind", Account: "123456789012", Machines: 14,
+			Regions: []string{"us-east-1", "us-east-2", "us-west-2"}, Missing: []api.CloudLack{},
+			Quotas: []api.CloudQuota{{Name: "Running On-Demand P instances, vCPUs", Region: "us-east-1", Limit: 192, Used: 96},
+				{Name: "All Standard Spot Instance Requests, vCPUs", Region: "us-east-2", Limit: 640, Used: 640}}},
+		{Name: "gcp", Identity: "broker@lab.iam.gserviceaccount.com", Account: "lab", Machines: 3,
+			Regions: []string{"us-central1"}, Missing: []api.CloudLack{{What: "no quota for V100 in us-central1",
+				Mend: "gcloud alpha services quota update --consumer=projects/lab"}},
+			Quotas: []api.CloudQuota{{Name: "NVIDIA V100", Region: "us-central1", Limit: 0}}},
+		{Name: "azure", Missing: []api.CloudLack{{What: "AADSTS7000222: the client secret has expired", Fatal: true,
+			Mend: "az ad sp credential reset --id tradewind"}}},
+		{Name: "lambda", Machines: 0, Played: true, Missing: []api.CloudLack{}},
+	}}, nil
+}
+
+// prove gives the token where the page asks for it.
+func (b *browser) prove() *browser {
+	b.t.Helper()
+	b.seen(`dialog input[type="password"]`)
+	return b.run(chromedp.SendKeys(chromedp.CSS(`dialog input[type="password"]`), b.url+"/?token="+apitest.Token+kb.Enter)).
+		until(`document.querySelector('dialog') === null`)
+}
+
+// write puts a file into the page.
+func (b *browser) write(text string) *browser {
+	b.t.Helper()
+	eval[bool](b, fmt.Sprintf(`(() => { const t = document.querySelector('.source'); t.value = %q; return t.dispatchEvent(new Event('input', { bubbles: true })); })()`, text))
+	return b
+}
+
+const pipeline = `apiVersion: tradewind/v1
+name: reads-to-variants
+deadline: 12h
+tasks:
+  prepare:
+    run: ./prepare
+    resources: {cpus: 4, memory: 16GiB}
+    time: 30m
+  align:
+    run: ./align
+    after: [prepare]
+    resources: {cpus: 16, memory: 64GiB}
+    time: {default: 4h}
+    checkpoint: {path: ckpt, every: 10m}
+  train:
+    run: ./train
+    after: [prepare]
+    resources: {accelerators: "V100:1"}
+    time: 3h
+    checkpoint: {path: ckpt, every: 10m}
+  report:
+    run: ./report
+    after: [align, train]
+    time: 20m
+`
+
+func TestAJobIsPlannedChosenFromItsFrontierAndSubmitted(t *testing.T) {
+	w := planning(t)
+	b := open(t, w).visit("#/plan").seen(`.source`)
+	b.allowed = []string{"422"}
+	b.write(strings.Replace(pipeline, "time: 30m", "time: soon", 1)).click(`button[type="submit"]`).prove()
+	b.until(`document.querySelector('.warning')?.innerText.includes('line 8')`)
+	if bad := eval[string](b, `document.querySelector('.line-numbers .bad').textContent`); bad != "8" {
+		t.Errorf("the line that is marked is %s", bad)
+	}
+	b.everywhere("plan-error")
+	b.write(pipeline).click(`button[type="submit"]`).counted(`.plan-table > tbody > tr`, 4)
+	b.until(`document.querySelectorAll('[data-point]').length >= 2`)
+	dear := eval[string](b, `document.querySelector('.tiles .value').innerText`)
+	b.everywhere("plan")
+	b.click(`[data-point="0"]`).
+		until(`document.querySelector('.tiles .value')?.innerText !== ` + fmt.Sprintf("%q", dear) + ` && document.querySelector('#plan-deadline').value !== ''`)
+	chosen := eval[string](b, `document.querySelector('#plan-deadline').value`)
+	b.until(`!document.querySelector('.solid.good').hidden`).click(`.solid.good`).
+		until(`location.hash.startsWith('#/jobs/reads-to-variants')`)
+	l, err := time.ParseDuration(chosen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	jobs, _, err := w.Broker.Jobs(t.Context(), "", 10)
+	if err != nil || len(jobs) != 1 {
+		t.Fatalf("%d jobs, %v", len(jobs), err)
+	}
+	if got := jobs[0].Deadline.Sub(jobs[0].Submitted); got != l {
+		t.Errorf("it was submitted with a deadline of %s, %s was chosen", got, l)
+	}
+}
+
+func TestAJobIsSuspendedResumedCancelledAndRunAgain(t *testing.T) {
+	w := deployed(t)
+	job := midway(w)
+	b := open(t, w).visit("#/jobs/" + job).seen(`[data-action="cancel"]`)
+	b.click(`[data-action="suspend"]`).seen(`dialog`)
+	b.shoot("confirm").click(`dialog .solid`).prove()
+	b.toasts(`is being suspended`)
+	w.Drain()
+	b.seen(`[data-action="resume"]`).click(`[data-action="resume"]`)
+	b.toasts(`goes on`)
+	w.Drain()
+	// Whoever changes their mind changes nothing.
+	b.seen(`[data-action="suspend"]`).click(`[data-action="cancel"]`)
+	b.until(`document.querySelector('dialog') !== null && document.activeElement.innerText === 'Leave it'`).
+		run(chromedp.KeyEvent(kb.Escape))
+	b.until(`document.querySelector('dialog') === null && document.activeElement.dataset.action === 'cancel'`)
+	w.Drain()
+	if d, err := w.Broker.JobView(t.Context(), job); err != nil || d.State == record.JobCancelled || d.State == record.JobEnding {
+		t.Fatalf("the job is %s, %v", d.State, err)
+	}
+	b.click(`[data-action="cancel"]`).seen(`dialog`)
+	b.run(chromedp.SendKeys(chromedp.CSS(`dialog .field`), "wrong data"), chromedp.Click(chromedp.CSS(`dialog .danger`)))
+	b.toasts(`is being cancelled`)
+	w.Drain()
+	b.until(`document.querySelector('[data-action="run again"]') !== null &&
+		document.querySelector('main').innerText.includes('wrong data')`)
+	b.click(`[data-action="run again"]`).seen(`dialog`).click(`dialog .solid`)
+	b.until(`location.hash !== '#/jobs/` + job + `' && document.querySelector('.tile .value')?.innerText === '0 of 6'`)
+}
+
+func TestWhatChangesSomethingNeedsTheTokenItself(t *testing.T) {
+	w := deployed(t)
+	job := midway(w)
+	b := open(t, w).visit("#/jobs/" + job).seen(`[data-action="suspend"]`)
+	b.allowed = []string{"401"}
+	b.click(`[data-action="suspend"]`).seen(`dialog`).click(`dialog .solid`)
+	b.seen(`dialog input[type="password"]`)
+	b.run(chromedp.SendKeys(chromedp.CSS(`dialog input[type="password"]`), "a-token-that-is-wrong"+kb.Enter))
+	b.until(`document.querySelector('dialog')?.innerText.includes('not this broker’s token')`)
+	b.everywhere("token")
+	if d, err := w.Broker.JobView(t.Context(), job); err != nil || !d.Suspended.Since.IsZero() {
+		t.Errorf("the job is %+v, %v", d.Suspended, err)
+	}
+	status := eval[int](b, `fetch('/v1/jobs/`+job+`/cancel', { method: 'POST' }).then((r) => r.status)`)
+	b.allowed = append(b.allowed, "403")
+	if status != http.StatusForbidden {
+		t.Errorf("by its cookie the page may cancel: %d", status)
+	}
+}
+
+func TestMarketsAreShownWithWhatIsExpectedAndTheBids(t *testing.T) {
+	w := deployed(t)
+	midway(w)
+	priced(w, apitest.Start().Add(-6*time.Hour))
+	b := open(t, w).visit("#/markets").
+		until(`document.querySelectorAll('main tbody tr').length >= 4 &&
+			document.querySelectorAll('main canvas').length === 1`)
+	b.until(`document.querySelector('main h2').innerText.includes('p3.2xlarge')`)
+	said := eval[string](b, `document.querySelector('main').innerText`)
+	for _, part := range []string{"up to $3.06", "1 of 1", "Nine in ten below"} {
+		if !strings.Contains(said, part) {
+			t.Errorf("the markets lack %q: %s", part, said)
+		}
+	}
+	b.everywhere("markets")
+	b.run(chromedp.SendKeys(chromedp.CSS(`input[type="search"]`), "c3-standard")).
+		counted(`section[aria-label="Markets"] tbody tr`, 1)
+}
+
+func TestCloudsTellTheirHealthQuotasAndClosedPlaces(t *testing.T) {
+	w := planning(t)
+	midway(w)
+	w.Submit(apitest.Wide("mosaic", 3))
+	w.Dead.Add(bus.DeadLetter{Message: bus.Message{ID: "e1", Type: "tradewind.dag.finished.v1", Group: "train"}, Queue: "hook", Reason: "webhook answered 500", At: w.Clock.Now()})
+	b := open(t, w).visit("#/clouds").
+		until(`document.querySelectorAll('.cloud').length === 4 &&
+			document.querySelector('main').innerText.includes('webhook answered 500')`)
+	said := eval[string](b, `document.querySelector('main').innerText`)
+	for _, part := range []string{"use2-az3", "the client secret has expired", "az ad sp credential reset", "640 of 640", "nothing can be bought"} {
+		if !strings.Contains(said, part) {
+			t.Errorf("the clouds lack %q: %s", part, said)
+		}
+	}
+	b.everywhere("clouds")
+	b.click(`section[aria-label="Events that were given up"] .after`).seen(`dialog`).click(`dialog .solid`).prove()
+	b.until(`document.querySelector('section[aria-label="Events that were given up"]').hidden`)
+}
+
+func TestAQueueIsDrainedAndResumed(t *testing.T) {
+	w := deployed(t)
+	if err := w.Broker.SetQueue(t.Context(), "research", record.QueueSettings{MaxRunning: 2, MaxVCPU: 48}); err != nil {
+		t.Fatal(err)
+	}
+	w.Drain()
+	b := open(t, w).visit("#/capacity").seen(`button[aria-label="Drain queue research"]`)
+	// What is drawn anew keeps the focus.
+	b.run(chromedp.Focus(chromedp.CSS(`button[aria-label="Suspend queue research"]`)))
+	if err := w.Broker.SetQueue(t.Context(), "research", record.QueueSettings{MaxRunning: 3, MaxVCPU: 48}); err != nil {
+		t.Fatal(err)
+	}
+	b.says("0 of 3 running")
+	if at := eval[string](b, `document.activeElement.ariaLabel`); at != "Suspend queue research" {
+		t.Errorf("the focus went to %q", at)
+	}
+	b.click(`button[aria-label="Drain queue research"]`).seen(`dialog`).click(`dialog .danger`).prove()
+	b.until(`document.querySelector('main').innerText.includes('admits nothing') &&
+		document.querySelector('main').innerText.includes('by dashboard')`)
+	b.click(`button[aria-label="Resume queue research"]`).seen(`button[aria-label="Drain queue research"]`)
+}
+
+func TestAMachineIsDrainedAndPutBack(t *testing.T) {
+	w := deployed(t)
+	if err := w.Broker.SetPool(t.Context(), "lab", record.PoolSettings{}); err != nil {
+		t.Fatal(err)
+	}
+	w.Joins("lab", "gpu-1", wire.PoolCapacity{CPUs: 64, MemoryGiB: 256})
+	b := open(t, w).visit("#/capacity").seen(`button[aria-label="Drain: machine gpu-1"]`)
+	b.click(`button[aria-label="Drain: machine gpu-1"]`).seen(`dialog`).click(`dialog .solid`).prove()
+	b.until(`document.querySelector('.pool tbody').innerText.includes('drained')`)
+	b.click(`button[aria-label="Put back to work: machine gpu-1"]`).
+		until(`document.querySelector('.pool tbody').innerText.includes('ready')`)
+}
+
+func TestALogIsSearched(t *testing.T) {
+	w := deployed(t)
+	job := midway(w)
+	node := w.Node(job, "train", 0)
+	node.Logged = 73
+	b := open(t, w).visit("#/jobs/" + job + "/logs").
+		until(`document.querySelector('.log').textContent.includes('epoch 13')`)
+	node.Logged = eval[int64](b, `fetch('/v1/jobs/`+job+`/tasks/train/logs').then((r) => r.arrayBuffer()).then((a) => a.byteLength)`)
+	for i := range 40 {
+		node.Print(fmt.Sprintf("step %d loss 1.%03d", i, 999-i))
+	}
+	node.Print("WARNING: gradient norm 42.1 is above 10")
+	b.until(`document.querySelector('.log').textContent.includes('WARNING')`)
+	b.run(chromedp.SendKeys(chromedp.CSS(`input[aria-label="Find in the log"]`), "loss"))
+	b.until(`document.querySelector('.pane').innerText.includes('of 42 matches')`)
+	first := eval[string](b, `[...document.querySelectorAll('.filters [role=status]')].at(-1).textContent`)
+	b.run(chromedp.KeyEvent(kb.Enter)).
+		until(`[...document.querySelectorAll('.filters [role=status]')].at(-1).textContent !== ` + fmt.Sprintf("%q", first))
+	b.everywhere("log-search")
+	eval[bool](b, `(() => { const i = document.querySelector('input[aria-label="Find in the log"]'); i.value = 'warning'; i.dispatchEvent(new Event('input')); document.querySelectorAll('.pane input[type=checkbox]')[1].click(); return true; })()`)
+	b.until(`document.querySelector('.log').textContent.trim() === 'WARNING: gradient norm 42.1 is above 10'`)
+	node.Print("nothing of interest").Print("WARNING: again")
+	b.until(`document.querySelector('.log').textContent.trim().endsWith('WARNING: again') && !document.querySelector('.log').textContent.includes('interest')`)
+}
+
+func TestEveryPageIsReachedByKeys(t *testing.T) {
+	w := deployed(t)
+	job := midway(w)
+	b := open(t, w).visit("").seen(`[data-job]`)
+	for key, hash := range map[string]string{"p": "#/plan", "c": "#/capacity", "m": "#/markets", "j": "#/"} {
+		b.run(chromedp.KeyEvent("g"), chromedp.KeyEvent(key)).until(`location.hash === '` + hash + `'`)
+	}
+	b.run(chromedp.KeyEvent("?")).until(`document.querySelector('dialog')?.innerText.includes('Shortcuts')`)
+	b.shoot("shortcuts").run(chromedp.KeyEvent(kb.Escape)).gone(`dialog`)
+	b.visit("#/jobs/" + job).seen(`[data-task]`)
+	b.run(chromedp.KeyEvent("2")).seen(`.run[data-bar]`)
+	b.run(chromedp.Focus(chromedp.CSS(`.run[tabindex="0"]`)), chromedp.KeyEvent(kb.ArrowDown), chromedp.KeyEvent(kb.Enter))
+	b.seen(`.attempt-card`).run(chromedp.KeyEvent(kb.Escape)).until(`document.querySelector('.attempt-card') === null`)
+	b.run(chromedp.Focus(chromedp.CSS(`.plot`)), chromedp.KeyEvent(kb.ArrowRight)).
+		until(`/\$/.test(document.querySelector('#said').textContent)`)
+}

@@ -1,0 +1,120 @@
+// The page on which a job is planned before it is submitted.
+
+import { h, say, set } from './dom.js';
+import { Frontier } from './frontier.js';
+import { Source } from './source.js';
+import { Unsent, key, send } from './send.js';
+import { figures, shares, table } from './planview.js';
+import { toast } from './toast.js';
+import { warning } from './tasks.js';
+
+export class PlanPage {
+  constructor(root, _id, _tab, { live }) {
+    live('off');
+    document.title = 'Plan – Tradewind';
+    this.source = new Source({ changed: (whole) => this.changed(whole) });
+    this.objective = h('select', { id: 'plan-objective' }, [['', 'as the file says'], ['cost', 'the cost'], ['makespan', 'the time']].map(([v, t]) => h('option', { value: v }, t)));
+    this.deadline = h('input', { type: 'text', class: 'field short', id: 'plan-deadline', placeholder: 'as the file says', autocomplete: 'off' });
+    this.budget = h('input', { type: 'number', class: 'field short', id: 'plan-budget', min: '0', step: 'any', placeholder: 'as the file says' });
+    this.go = h('button', { type: 'submit', class: 'solid' }, 'Plan');
+    this.submit = h('button', { type: 'button', class: 'solid good', hidden: true, on: { click: () => this.hand() } }, 'Submit');
+    this.status = h('p', { class: 'muted', role: 'status' });
+    this.result = h('div', {});
+    this.frontier = new Frontier({ pick: (deadline) => { this.deadline.value = deadline; this.plan(false); } });
+    const labelled = (el, text, ...after) => h('div', { class: 'labelled' }, h('label', { for: el.id }, text), el, after);
+    const form = h('form', { class: 'stack', on: { submit: (e) => { e.preventDefault(); this.plan(true); } } }, this.source.el,
+      h('div', { class: 'limits' }, labelled(this.objective, 'Minimise'), labelled(this.deadline, 'Deadline, such as 6h'), labelled(this.budget, 'Budget, US dollars')),
+      h('div', { class: 'row' }, this.go, this.submit, this.status));
+    root.replaceChildren(h('div', { class: 'title' }, h('h1', {}, 'Plan a job')), h('p', { class: 'muted sub' }, 'Where its tasks would run, what it would cost and how long it would take, with the prices and open places of now. Nothing is bought before it is submitted.'),
+      h('section', { class: 'card', 'aria-label': 'Job file' }, form), this.frontier.el, this.result);
+  }
+
+  close() {
+    this.closed = true;
+    this.frontier.close();
+  }
+
+  // changed forgets what was planned of another file. A whole file that came in is planned at once.
+  changed(whole) {
+    this.submit.hidden = true;
+    this.frontier.clear();
+    this.frontier.chosen = undefined;
+    this.result.replaceChildren();
+    set(this.status, '');
+    if (whole) this.plan(true);
+  }
+
+  query(more = {}) {
+    const q = new URLSearchParams({ name: this.source.name.value, ...more });
+    for (const [name, el] of [['objective', this.objective], ['deadline', this.deadline], ['budget', this.budget]]) if (el.value.trim()) q.set(name, el.value.trim());
+    return q;
+  }
+
+  // plan plans the file, and looks for its frontier where that is not there yet.
+  async plan(fresh) {
+    if (this.source.empty()) return this.source.fail(new Error('There is no file yet: drop one, paste one, or write one.'));
+    const mine = (this.asked = (this.asked ?? 0) + 1);
+    const body = this.source.body();
+    this.source.clear();
+    this.go.disabled = true;
+    this.submit.hidden = true;
+    set(this.status, 'Planning…');
+    try {
+      const p = await send('POST', `/v1/plans?${this.query()}`, body, { 'Content-Type': 'application/octet-stream' });
+      if (this.closed || mine !== this.asked) return;
+      this.show(p);
+      if (fresh) this.front(body, mine);
+    } catch (err) {
+      if (mine === this.asked) this.fail(err);
+    } finally {
+      this.go.disabled = false;
+    }
+  }
+
+  async front(body, mine) {
+    this.frontier.wait();
+    this.frontier.chosen = undefined;
+    const q = new URLSearchParams({ name: this.source.name.value });
+    try {
+      const front = await send('POST', `/v1/frontiers?${q}`, body, { 'Content-Type': 'application/octet-stream' });
+      if (!this.closed && mine <= this.asked) this.frontier.show(front);
+    } catch (err) {
+      this.frontier.fail(err);
+    }
+  }
+
+  show(p) {
+    set(this.status, p.status === 'infeasible' ? '' : `Planned ${p.name}`);
+    const warnings = (p.warnings ?? []).map((w) => warning(w, 'launching'));
+    if (p.status === 'infeasible') {
+      this.result.replaceChildren(h('section', { class: 'card', 'aria-label': 'Plan' }, h('h2', {}, 'There is no plan'), warning(p.message || 'No plan keeps the limits.'), warnings));
+      return;
+    }
+    this.submit.hidden = false;
+    this.result.replaceChildren(figures(p), warnings.length ? h('section', { class: 'card', 'aria-label': 'Warnings' }, warnings) : '',
+      h('section', { class: 'card', 'aria-label': 'Plan' }, h('h2', {}, `Where ${p.tasks.length === 1 ? 'it' : 'they'} would run`), shares(p), table(p)));
+    say(`The plan costs ${p.usd.toFixed(2)} dollars.`);
+  }
+
+  fail(err) {
+    set(this.status, '');
+    this.frontier.clear();
+    this.result.replaceChildren();
+    if (err instanceof Unsent) set(this.status, err.message);
+    else this.source.fail(err);
+  }
+
+  async hand() {
+    this.submit.disabled = true;
+    this.key ??= key();
+    try {
+      const job = await send('POST', `/v1/dags?${this.query()}`, this.source.body(), { 'Content-Type': 'application/octet-stream', 'Idempotency-Key': `${this.key} ${this.asked}` });
+      toast(`${job.name} is submitted`);
+      location.hash = `#/jobs/${encodeURIComponent(job.id)}`;
+    } catch (err) {
+      this.fail(err);
+    } finally {
+      this.submit.disabled = false;
+    }
+  }
+}

@@ -1,0 +1,84 @@
+// The prices of the spot markets that a job used, on the timeline's own axis.
+
+import { h, set } from './dom.js';
+import { get } from './api.js';
+import { Chart, colour, dash, merged } from './chart.js';
+import { at, offer, usd } from './format.js';
+
+const MOST = 6; // markets
+const EVERY = 15000; // ms between two looks at prices of a job that goes on
+
+// used lists the spot markets of attempts, the most used first, with what the attempts themselves say of the price.
+export function used(bars) {
+  const markets = new Map();
+  for (const { attempt: a, from, to, where } of bars) {
+    if (where.market !== 'spot') continue;
+    const id = a.offerID.replace(/\/spot$/, '');
+    const m = markets.get(id) ?? { id, held: 0, told: [], bids: [] };
+    m.held += to - from;
+    const bought = at(a.launched);
+    if (bought !== undefined) {
+      m.told.push([bought, a.offer.usdPerHour - (a.surchargeUSD ?? 0)]);
+      if (a.rateUSD) m.told.push([to, a.rateUSD - (a.surchargeUSD ?? 0)]);
+    }
+    if (a.maxUSD) m.bids.push({ from: [from, a.maxUSD], to: [to, a.maxUSD] });
+    markets.set(id, m);
+  }
+  for (const m of markets.values()) m.told.sort((p, q) => p[0] - q[0]);
+  return [...markets.values()].sort((p, q) => q.held - p.held);
+}
+
+export class Prices {
+  constructor({ span, gutter }) {
+    this.span = span;
+    this.chart = new Chart({ label: 'Spot prices, US dollars an hour', height: 190, gutter, span, yText: usd });
+    this.bids = h('input', { type: 'checkbox', on: { change: () => this.draw() } });
+    this.note = h('p', { class: 'muted sub' });
+    this.el = h('section', { class: 'under', 'aria-label': 'Spot prices' }, h('div', { class: 'head' }, h('h3', {}, 'Prices of their spot markets'), h('label', { class: 'check' }, this.bids, ' Bids')), this.chart.el, this.note);
+    this.series = new Map();
+  }
+
+  close() {
+    this.chart.close();
+  }
+
+  // show draws the markets of some attempts up to a moment, and asks for their prices where it is time.
+  async show(bars, now, over) {
+    this.markets = used(bars);
+    this.now = now;
+    this.el.hidden = !this.markets.length;
+    if (!this.markets.length) return;
+    this.draw();
+    const wanted = this.markets.slice(0, MOST).map((m) => m.id);
+    const key = wanted.join(',');
+    if (this.asking || (this.key === key && (over || performance.now() - this.asked < EVERY))) return;
+    this.asking = true;
+    try {
+      const { series } = await get(`/v1/prices?offers=${encodeURIComponent(key)}`);
+      this.series = new Map(series.map((s) => [s.offer, s.at.map((t, i) => [at(t), s.usd[i]])]));
+      this.key = key;
+    } catch {
+      // what the attempts say themselves is shown
+    }
+    this.asked = performance.now();
+    this.asking = false;
+    this.draw();
+  }
+
+  draw() {
+    const shown = this.markets.slice(0, MOST);
+    const lists = shown.map((m) => {
+      const told = this.series.get(m.id) ?? [];
+      const before = told.findLastIndex((p) => p[0] <= this.span.all[0]);
+      const list = told.length ? told.slice(Math.max(before, 0)) : m.told;
+      return list.map(([t, v]) => [Math.max(t, this.span.all[0]), v]).filter(([t]) => t <= this.now);
+    });
+    const { x, ys } = merged(lists, this.now);
+    const name = (id) => { const o = offer(id); return `${o.cloud} ${o.zone || o.region} ${o.type}`; };
+    this.chart.show({ x, series: shown.map((m, i) => ({ label: name(m.id), colour: colour(i), dash: dash(i), stepped: true, y: ys[i] })),
+      lines: this.bids.checked ? shown.flatMap((m, i) => m.bids.slice(0, 200).map((b) => ({ ...b, colour: colour(i) }))) : [] });
+    const silent = shown.filter((m) => !(this.series.get(m.id) ?? []).length).length;
+    const rest = this.markets.length - shown.length;
+    set(this.note, [silent ? `${silent === shown.length ? 'No prices were told' : `Of ${silent} of the markets no prices were told`}: what the attempts paid is drawn.` : '', rest > 0 ? `${rest} more were used less.` : ''].filter(Boolean).join(' '));
+  }
+}

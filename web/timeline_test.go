@@ -1,0 +1,103 @@
+package web_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/api/apitest"
+)
+
+// priced tells how prices of the markets of a job's world have gone since a time.
+func priced(w *apitest.World, since time.Time) {
+	wave := []float64{0.92, 0.95, 1.21, 1.34, 0.97, 0.9, 0.88, 1.02, 1.1, 0.93}
+	for i := 0; since.Before(w.Clock.Now()); i, since = i+1, since.Add(13*time.Minute) {
+		w.Tick(
+			events.PriceTick{Offer: "aws/us-east-1/use1-az1/p3.2xlarge", USD: wave[i%10], Since: since},
+			events.PriceTick{Offer: "gcp/us-central1/us-central1-a/n1-standard-8+V100:1",
+				USD: 0.9 * wave[(i+3)%10], Since: since},
+			events.PriceTick{Offer: "gcp/us-central1/us-central1-f/c3-standard-8", USD: 0.16 * wave[(i+5)%10],
+				Since: since},
+			events.PriceTick{Offer: "aws/us-east-2/use2-az3/c7i.2xlarge", USD: 0.13 * wave[(i+7)%10], Since: since},
+		)
+	}
+}
+
+func TestTheTimelineShowsEveryAttemptWhereItRan(t *testing.T) {
+	w := deployed(t)
+	job := midway(w)
+	priced(w, apitest.Start().Add(-time.Hour))
+	b := open(t, w).visit("#/jobs/" + job + "/timeline").
+		until(`document.querySelectorAll('.run[data-bar]').length >= 6`)
+	bars := eval[[]string](b, `[...document.querySelectorAll('.run[data-bar]')].map((e) => e.getAttribute('aria-label'))`)
+	for _, part := range []string{"prepare-a, attempt 1", "refused", "train, attempt 2", "preempted", "running"} {
+		if !strings.Contains(strings.Join(bars, "\n"), part) {
+			t.Errorf("no bar says %q: %q", part, bars)
+		}
+	}
+	// Bars begin where the axis says: a bar of the second attempt begins where that of the first ends.
+	if gap := eval[float64](b, `(() => { const r = (s) => document.querySelector('[data-bar="'+s+'"]').getBoundingClientRect(); return Math.abs(r('2.2').left - r('2.1').right); })()`); gap > 12 {
+		t.Errorf("the second attempt of train begins %.1f pixels from where the first one ended", gap)
+	}
+	// The moments of the two axes are the same, at the same places.
+	b.counted(`.under .u-over`, 1)
+	for _, width := range []int64{1280, 1100, 700, 390} {
+		b.as(width, 900, "light").
+			until(`Math.abs(document.querySelector('.under .u-over').getBoundingClientRect().width - (document.querySelector('.lanes').offsetWidth - document.querySelector('.under .u-over').offsetLeft - 16)) < 2`)
+		if apart := eval[float64](b, `(() => { const plot = document.querySelector('.under .u-over').getBoundingClientRect();
+			const own = document.querySelector('.lanes').getBoundingClientRect(); const gutter = parseFloat(getComputedStyle(document.querySelector('.timeline')).getPropertyValue('--gutter'));
+			return Math.abs(plot.left - own.left - gutter) + Math.abs(plot.right - own.right + 16); })()`); apart > 2 {
+			t.Errorf("at %d px the axes are %.1f px apart", width, apart)
+		}
+	}
+	b.as(1280, 900, "light")
+	b.until(`document.querySelectorAll('.under canvas').length === 1 &&
+		document.querySelectorAll('.under .keys li').length >= 2`)
+	b.everywhere("timeline")
+	b.click(`[data-bar="2.2"]`).seen(`.attempt-card`)
+	said := eval[string](b, `document.querySelector('.attempt-card').innerText`)
+	for _, part := range []string{"the cloud took its machines", "Plan", "went on from a checkpoint, 42%"} {
+		if !strings.Contains(said, part) {
+			t.Errorf("why it moved lacks %q: %s", part, said)
+		}
+	}
+	b.everywhere("attempt")
+	// Zooming with the buttons shows less time in both.
+	wide := eval[float64](b, `document.querySelector('[data-bar="2.1"]').offsetWidth`)
+	b.click(`button[aria-label="Show less time"]`)
+	if now := eval[float64](b, `document.querySelector('[data-bar="2.1"]')?.offsetWidth ?? 9999`); now < 1.2*wide {
+		t.Errorf("zooming in drew the first attempt of train %.0f pixels wide, from %.0f", now, wide)
+	}
+}
+
+func TestTheMoneyOfAJobIsDrawnBesideItsPlanAndOnDemand(t *testing.T) {
+	w := deployed(t)
+	job := midway(w)
+	b := open(t, w).visit("#/jobs/"+job+"/money").counted(`.pane canvas`, 1)
+	said := eval[string](b, `document.querySelector('.lede').innerText`)
+	spent := eval[string](b, `document.querySelectorAll('.tile .value')[1].innerText`)
+	if !strings.Contains(said, spent+" spent") || !strings.Contains(said, "on demand") || !strings.Contains(said, "first plan") {
+		t.Errorf("the money says %q, the tile %q", said, spent)
+	}
+	eval[bool](b, `(document.querySelector('.pane .behind summary').click(), true)`)
+	b.until(`document.querySelectorAll('.pane .behind tbody tr').length > 100`)
+	last := eval[string](b, `document.querySelector('.pane .behind tbody tr:last-child td').innerText`)
+	if last != spent {
+		t.Errorf("the curve ends at %s, the job has spent %s", last, spent)
+	}
+	eval[bool](b, `(document.querySelector('.pane .behind summary').click(), true)`)
+	b.everywhere("money")
+}
+
+func TestATimelineOfTenThousandTasksHasFewElements(t *testing.T) {
+	w := deployed(t)
+	job := w.Large(10_000, 60)
+	b := open(t, w).visit("#/jobs/" + job + "/timeline").until(`document.querySelectorAll('.run[data-bar]').length > 0`)
+	counts := eval[struct{ Bars, All int }](b, `({ Bars: document.querySelectorAll('.run[data-bar]').length, All: document.querySelectorAll('*').length })`)
+	if counts.Bars > 2500 || counts.All > 8000 {
+		t.Errorf("the page has %d bars and %d elements", counts.Bars, counts.All)
+	}
+	t.Logf("%d bars, %d elements", counts.Bars, counts.All)
+	b.everywhere("timeline-large")
+}
