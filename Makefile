@@ -175,8 +175,8 @@ test-python: build python ## Check the Python client's types and test it, and it
 	cd clients/python && PYTHONPATH=src $(abspath $(CLIENTS))/python/bin/python -m pytest -q tests --ignore tests/integrations
 
 .PHONY: test-clients
-test-clients: build ## Try other people's clients on a broker that runs: py-tes, Airflow, Dagster, Prefect (CLIENT=dagster for one)
-	@for c in $(or $(CLIENT),tes dagster prefect airflow); do \
+test-clients: build ## Try other people's clients on a broker that runs: py-tes, Snakemake, cwl-tes, Airflow, Dagster, Prefect (CLIENT=dagster for one)
+	@for c in $(or $(CLIENT),tes snakemake cwl dagster prefect airflow); do \
 	  scripts/clients.sh $$c; status=$$?; \
 	  if [ $$status = 3 ]; then echo "skipped $$c: the package index cannot be reached"; continue; fi; \
 	  [ $$status = 0 ] || exit $$status; echo "== $$c"; \

@@ -4,6 +4,7 @@
 #   python         builds, types and tests of clients/python
 #   tes            py-tes, the official client of GA4GH TES
 #   snakemake      Snakemake with its TES executor
+#   cwl            cwl-tes, the Common Workflow Language on GA4GH TES
 #   schemathesis   requests that the API's description makes up
 #   airflow, dagster, prefect
 #
@@ -15,14 +16,24 @@ set -euo pipefail
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 TOOLS=$(dirname "$HERE")/.tools
 ROOT=$TOOLS/clients
-ALL="python tes snakemake schemathesis airflow dagster prefect"
+ALL="python tes snakemake cwl schemathesis airflow dagster prefect"
 CLIENT="httpx==0.28.1 pydantic==2.14.3"
 
 packages() { # packages NAME: what is installed, pinned
   case $1 in
   python) echo "$CLIENT build==1.6.1 hatchling==1.33.0 datamodel-code-generator==0.89.0 ruff==0.17.6 mypy==2.4.1 pytest==9.2.0 ipython==9.18.1" ;;
   tes) echo "$CLIENT py-tes==1.1.4 pytest==9.2.0" ;;
-  snakemake) echo "snakemake==9.27.1 snakemake-executor-plugin-tes==0.1.3 snakemake-storage-plugin-s3==0.3.6" ;;
+  snakemake) echo "$CLIENT snakemake==9.27.1 snakemake-executor-plugin-tes==0.1.3 snakemake-storage-plugin-s3==0.3.6 pytest==9.2.0" ;;
+  cwl) # of 2019: what it asks for has to be named, and not all of it can still be built
+    echo "--no-deps cwl-tes==0.3.0 cwltool==1.0.20191022103248 schema-salad==4.5.20191023134839 setuptools==69.5.1" \
+      "bagit==1.9.0 CacheControl==0.14.4 coloredlogs==15.0.1 future==1.0.0 humanfriendly==10.0 isodate==0.6.1" \
+      "lockfile==0.12.2 filelock==4.2.12 lxml==6.1.3 mistune==0.8.4 msgpack==1.2.4 mypy_extensions==1.2.0 networkx==3.6.1" \
+      "pathlib2==2.3.7.post1 prov==1.5.1 psutil==7.2.2 py-tes==1.1.4 PyJWT==2.15.1 pyparsing==3.3.3" \
+      "python-dateutil==4.0.0 rdflib==6.3.2 rdflib-jsonld==0.6.2 requests==2.34.2 charset-normalizer==3.5.2" \
+      "urllib3==2.8.0 ruamel.yaml==0.16.13 shellescape==3.8.1 six==1.17.0 attrs==26.1.0" \
+      "$CLIENT annotated-types==0.8.0 anyio==4.16.0 h11==0.16.0 httpcore==1.0.9 pydantic_core==2.50.4" \
+      "typing-inspection==0.4.5 typing_extensions==4.16.0 certifi==2026.10.19.post1 idna==3.20" \
+      "pytest==9.2.0 iniconfig==2.3.1 packaging==26.3 pluggy==1.7.0 Pygments==2.21.0" ;;
   schemathesis) echo "schemathesis==4.32.5" ;;
   airflow) echo "$CLIENT apache-airflow==3.3.2 pytest==9.2.0" ;;
   dagster) echo "$CLIENT dagster==1.13.29 pytest==9.2.0" ;;

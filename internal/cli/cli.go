@@ -21,6 +21,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/onmachine"
 	"github.com/tradewind-broker/tradewind/internal/cli/planning"
 	"github.com/tradewind-broker/tradewind/internal/cli/suspending"
+	"github.com/tradewind-broker/tradewind/internal/cli/tesproxy"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit/kits"
 )
@@ -139,7 +140,7 @@ func (a *app) root() *cobra.Command {
 	a.add(root, groupOperate, a.upCommand(), clouds.Command(a.App, a.kits, a.brokers.Find, a.elsewhere(), a.logger),
 		deployment.Command(a.App), a.queueCommand(),
 		a.poolCommand(),
-		a.dlqCommand(),
+		a.dlqCommand(), tesproxy.Command(a.App, a.spoken()),
 		a.doctorCommand(), lab.Chaos(a.App), lab.Windtunnel(a.App), about.Version(a.App),
 		about.Upgrade(a.App))
 	root.AddCommand(agentCommand())

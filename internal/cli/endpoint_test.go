@@ -1,15 +1,19 @@
 package cli
 
 import (
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
+	"github.com/tradewind-broker/tradewind/internal/cli/tesproxy"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/client"
 )
@@ -101,5 +105,56 @@ func TestRequestsToAWSAreSigned(t *testing.T) {
 	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
 	if r := p.run("queue", "list"); r.code != command.ExitFailed || !strings.Contains(r.err, "no AWS credentials") {
 		t.Errorf("exit %d\n%s", r.code, r.err)
+	}
+}
+
+// TestWorkflowEnginesAreLetIn: tes asks the broker before it says that it is there, signed, and ends when it is told to.
+func TestWorkflowEnginesAreLetIn(t *testing.T) {
+	t.Setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
+	t.Setenv("AWS_CONFIG_FILE", "/nowhere")
+	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", "/nowhere")
+	p := newProgram(t)
+	endpoint, seen := elsewhere(t, p)
+	token := "0123456789abcdef"
+	p.environ = []string{command.EnvEndpoint + "=" + endpoint, client.EnvSign + "=eu-west-1",
+		tesproxy.EnvToken + "=" + token}
+	free, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // to learn a port
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port, _ := net.SplitHostPort(free.Addr().String())
+	_ = free.Close()
+	done := p.started("tes", "--port", port)
+	var res *http.Response
+	for res == nil { // until it listens
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1:"+port+
+			"/ga4gh/tes/v1/service-info", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.SetBasicAuth("tes", token)
+		res, _ = http.DefaultClient.Do(r)
+		runtime.Gosched()
+	}
+	if _ = res.Body.Close(); res.StatusCode != http.StatusOK {
+		t.Errorf("answered with %s", res.Status)
+	}
+	p.signals <- syscall.SIGINT
+	r := <-done
+	if r.code != command.ExitDone ||
+		!strings.Contains(r.out, "TES of "+endpoint+"\n  url    http://127.0.0.1:"+port+"/ga4gh/tes\n  token  "+token) {
+		t.Errorf("exit %d\n%s%s", r.code, r.out, r.err)
+	}
+	if !strings.HasPrefix(seen()[0], "AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/") {
+		t.Errorf("authorised by %q", seen())
+	}
+	p.environ = append(p.environ, tesproxy.EnvToken+"=short")
+	if r := p.run("tes"); r.code != command.ExitBadInput || !strings.Contains(r.err, "fewer than 16 characters") {
+		t.Errorf("exit %d: %s", r.code, r.err)
+	}
+	p.environ = []string{command.EnvEndpoint + "=" + endpoint, client.EnvToken + "=wrong"}
+	if r := p.run("tes"); r.code != command.ExitFailed || !strings.Contains(r.err, "refuses these credentials: 401") {
+		t.Errorf("exit %d: %s", r.code, r.err)
 	}
 }

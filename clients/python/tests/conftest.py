@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
@@ -32,13 +33,12 @@ def containers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {"CONTAINERS_CONF": str(conf), "TRADEWIND_CONTAINER_ENGINE": "podman"}
 
 
-@pytest.fixture(scope="session")
-def state(tmp_path_factory: pytest.TempPathFactory, containers: dict[str, str]) -> Iterator[Path]:
-    """The state folder of a broker that runs."""
+@contextmanager
+def running(folder: Path, containers: dict[str, str], *flags: str) -> Iterator[Path]:
+    """A broker that runs, with its state in a folder."""
     if not PROGRAM.exists():
         pytest.skip(f"{PROGRAM} is not there: make build")
-    folder = tmp_path_factory.mktemp("state")
-    command = [str(PROGRAM), "up", "--state", str(folder), "--time-scale", "0.01"]
+    command = [str(PROGRAM), "up", "--state", str(folder), "--time-scale", "0.01", *flags]
     environment = {k: v for k, v in os.environ.items() if not k.startswith("TRADEWIND_")}
     environment.update(containers)
     log = folder.parent / "up.log"
@@ -51,6 +51,19 @@ def state(tmp_path_factory: pytest.TempPathFactory, containers: dict[str, str]) 
     finally:
         up.terminate()
         up.wait(30)
+
+
+@pytest.fixture(scope="session")
+def state(tmp_path_factory: pytest.TempPathFactory, containers: dict[str, str]) -> Iterator[Path]:
+    """The state folder of a broker that runs."""
+    with running(tmp_path_factory.mktemp("state"), containers) as folder:
+        yield folder
+
+
+@pytest.fixture(scope="session")
+def broker(containers: dict[str, str]) -> Callable[..., AbstractContextManager[Path]]:
+    """Starts another broker, with its state in the folder given and with further flags."""
+    return lambda folder, *flags: running(folder, containers, *flags)
 
 
 @pytest.fixture

@@ -1,0 +1,77 @@
+"""Snakemake with its TES executor: 50 jobs of bwa, samtools and bcftools, on spot machines of which some are taken."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("snakemake")
+boto3 = pytest.importorskip("boto3")
+pytest_plugins = ("engines",)
+
+WORKFLOW = Path(__file__).with_name("snakemake") / "Snakefile"
+JOBS = 50
+RESULTS = ["calls.tsv"] + [
+    f"{folder}/{sample:02}.{end}"
+    for folder, end in (("aligned", "bam"), ("calls", "vcf"), ("stats", "txt"))
+    for sample in range(1, 13)
+]
+KEYS = {"access_key": "testing", "secret_key": "testing"}
+
+
+def plain(folder: Path, image: str, containers: dict[str, str]) -> None:
+    """Runs the workflow in one container, as on one's own computer."""
+    folder.mkdir()
+    shutil.copy(WORKFLOW, folder)
+    run = ["podman", "run", "--rm", "--network", "host", "-v", f"{folder}:/work", "-w", "/work", image]
+    done = subprocess.run(
+        [*run, "python", "-m", "snakemake", "--cores", "2", "--nocolor", "--quiet"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **containers},
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+def test_fifty_jobs_on_spot_leave_what_a_plain_run_leaves(
+    tmp_path: Path, genomics: str, s3: str, containers: dict[str, str], bad_day: Any
+) -> None:
+    plain(tmp_path / "plain", genomics, containers)
+    store = boto3.client(
+        "s3",
+        endpoint_url=s3,
+        region_name="us-east-1",
+        aws_access_key_id=KEYS["access_key"],
+        aws_secret_access_key=KEYS["secret_key"],
+    )
+    store.create_bucket(Bucket="workflow")
+    folder = tmp_path / "tes"
+    folder.mkdir()
+    shutil.copy(WORKFLOW, folder)
+    command = [sys.executable, "-m", "snakemake", "--jobs", "6", "--nocolor", "--executor", "tes"]
+    command += ["--tes-url", bad_day.url, "--container-image", genomics]
+    command += ["--default-storage-provider", "s3", "--default-storage-prefix", "s3://workflow"]
+    command += ["--storage-s3-endpoint-url", s3, "--storage-s3-region", "us-east-1"]
+    command += ["--seconds-between-status-checks", "2"]
+    environment = {
+        **os.environ,
+        "SNAKEMAKE_TES_TOKEN": bad_day.token,
+        "SNAKEMAKE_STORAGE_S3_ACCESS_KEY": KEYS["access_key"],
+        "SNAKEMAKE_STORAGE_S3_SECRET_KEY": KEYS["secret_key"],
+    }
+    log = tmp_path / "snakemake.log"
+    with log.open("wb") as written:
+        done = subprocess.run(command, cwd=folder, stdout=written, stderr=written, check=False, env=environment)
+    assert done.returncode == 0, log.read_text()[-3000:]
+    bad_day.check(JOBS)
+    for name in RESULTS:
+        left = store.get_object(Bucket="workflow", Key=name)["Body"].read()
+        assert left == (tmp_path / "plain" / name).read_bytes(), f"{name} is another than a plain run leaves"
+    assert len((tmp_path / "plain" / "calls.tsv").read_text().splitlines()) > 12 * 5, "the tools found next to nothing"

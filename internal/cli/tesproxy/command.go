@@ -1,0 +1,133 @@
+package tesproxy
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tradewind-broker/tradewind/internal/cli/command"
+	"github.com/tradewind-broker/tradewind/pkg/api"
+)
+
+// EnvToken is the environment variable that has the proxy's token, where one is to stay the same.
+const EnvToken = "TRADEWIND_TES_TOKEN"
+
+const (
+	minToken   = 16               // characters of a token that somebody chose
+	headerWait = 10 * time.Second // for the headers of a request
+	lastWords  = 5 * time.Second  // for requests that are under way when the proxy ends
+)
+
+// Brokers is how the command finds its broker.
+type Brokers struct {
+	Flags func(c *cobra.Command, state *string) // those that say which is meant
+	Find  func(ctx context.Context, state string) (b Asked, where string, done func() error, err error)
+}
+
+// Command is tes.
+func Command(a *command.App, brokers Brokers) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "tes",
+		Short: "Let workflow engines on this computer use a broker by GA4GH TES",
+		Long: "Listens on a port of this computer, on loopback alone, and passes on what clients of GA4GH TES ask\n" +
+			"there: Snakemake, cwl-tes, py-tes. Requests to a deployment on AWS are signed with your credentials,\n" +
+			"which those clients cannot do. It prints the URL and the token that they need; the token is good until\n" +
+			"the command ends, or is that of $" + EnvToken + ". It goes on until Ctrl-C.",
+		Example: "  tradewind tes --endpoint https://abc123.execute-api.us-east-1.amazonaws.com\n" +
+			"  tradewind tes --port 8000",
+		Args: command.Args(0, 0),
+	}
+	var state string
+	var port int
+	brokers.Flags(c, &state)
+	c.Flags().IntVar(&port, "port", 0, "port of this computer; 0 takes a free one")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		token := a.Lookup(EnvToken)
+		switch {
+		case port < 0 || port > 65535:
+			return command.BadInput("", "--port: %d is no port", port)
+		case token != "" && len(token) < minToken:
+			return command.BadInput("`openssl rand -hex 16` makes one", "$%s has fewer than %d characters", EnvToken,
+				minToken)
+		case token == "":
+			token = rand.Text()
+		}
+		ctx, cancel := a.Stop.Context(c.Context())
+		defer cancel()
+		b, where, done, err := brokers.Find(ctx, state)
+		if err != nil {
+			return err
+		}
+		return errors.Join(serve(ctx, a, b, where, port, token), done())
+	}
+	return c
+}
+
+// serve listens until ctx ends.
+func serve(ctx context.Context, a *command.App, b Asked, where string, port int, token string) error {
+	if err := ask(ctx, b, where); err != nil {
+		if ctx.Err() != nil {
+			return nil //nolint:nilerr // told to end before it began
+		}
+		return err
+	}
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	if err != nil {
+		return command.Because(err, command.ExitFailed, "--port names another, or 0 for a free one",
+			"port %d of this computer: %v", port, err)
+	}
+	url := "http://" + l.Addr().String() + "/ga4gh/tes"
+	err = a.Printf("TES of %s\n  url    %s\n  token  %s\n\nSnakemake:  export SNAKEMAKE_TES_TOKEN=%[3]s\n"+
+		"            snakemake --executor tes --tes-url %[2]s ...\n"+
+		"cwl-tes:    cwl-tes --tes %[4]s ...\n"+
+		"py-tes:     tes.HTTPClient(%[2]q, token=%[3]q)\n\nCtrl-C ends it.\n", where, url, token,
+		"http://tes:"+token+"@"+strings.TrimPrefix(url, "http://"))
+	if err != nil {
+		return errors.Join(err, l.Close())
+	}
+	s := &http.Server{Handler: Handler(b, token), ReadHeaderTimeout: headerWait}
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(l) }()
+	select {
+	case err := <-served:
+		return err
+	case <-ctx.Done():
+	}
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
+	defer cancel()
+	err = s.Shutdown(last)
+	if err != nil {
+		err = s.Close()
+	}
+	<-served
+	return err
+}
+
+// ask sees whether the broker lets us in, before anybody is told that it does.
+func ask(ctx context.Context, b Asked, where string) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, api.TESPath+"/service-info", http.NoBody)
+	if err != nil {
+		return err
+	}
+	res, err := b.Pass(ctx, r)
+	if err != nil {
+		return command.Because(err, command.ExitFailed, "", "%v", err)
+	}
+	defer res.Body.Close() //nolint:errcheck // only its status matters
+	switch res.StatusCode {
+	case http.StatusOK:
+		return nil
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return command.Failed("`aws sts get-caller-identity` says whom it takes you for; it needs execute-api:Invoke",
+			"%s refuses these credentials: %s", where, res.Status)
+	default:
+		return command.Failed("an older broker has no TES: `tradewind upgrade`", "%s answers %s", where, res.Status)
+	}
+}

@@ -1,0 +1,92 @@
+// Package tesproxy is the command tes: clients of GA4GH TES on this computer use a broker whose API they cannot speak
+// to themselves. A deployment on AWS has its API behind IAM, which wants each request signed, and no TES client signs.
+//
+// A proxy listens on loopback, knows its clients by a token of its own, and passes on the paths of TES alone, with the
+// authority of whoever started it.
+package tesproxy
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"path"
+	"strings"
+
+	"github.com/tradewind-broker/tradewind/pkg/api"
+	"github.com/tradewind-broker/tradewind/pkg/client"
+)
+
+// Asked passes requests on to a broker; see [client.Client.Pass].
+type Asked interface {
+	Pass(ctx context.Context, r *http.Request) (*http.Response, error)
+}
+
+// Handler passes on what clients that bear the token ask of TES. The token comes as TES has it: as a bearer, or as the
+// password of basic authentication.
+func Handler(to Asked, token string) http.Handler {
+	want := sha256.Sum256([]byte(token))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		given := sha256.Sum256([]byte(bearer(r)))
+		switch {
+		case subtle.ConstantTimeCompare(given[:], want[:]) != 1:
+			w.Header().Set("WWW-Authenticate", `Bearer realm="tradewind tes"`)
+			refuse(w, http.StatusUnauthorized, "the token is missing or wrong: `tradewind tes` has printed it")
+		case !ours(r.URL.EscapedPath()):
+			refuse(w, http.StatusNotFound, "only what is below "+api.TESPath+" is passed on")
+		default:
+			pass(to, w, r)
+		}
+	})
+}
+
+// bearer is the token of a request, "" where it has none.
+func bearer(r *http.Request) string {
+	if _, password, ok := r.BasicAuth(); ok {
+		return password
+	}
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return ""
+	}
+	return token
+}
+
+// ours says whether a path, escaped as it came, is one of TES. What means another path once it is cleaned is not:
+// neither points nor slashes may be hidden.
+func ours(p string) bool {
+	lower := strings.ToLower(p)
+	return strings.HasPrefix(p, api.TESPath+"/") && path.Clean(p) == p &&
+		!strings.Contains(lower, "%2e") && !strings.Contains(lower, "%2f") && !strings.Contains(lower, "%5c")
+}
+
+func pass(to Asked, w http.ResponseWriter, r *http.Request) {
+	res, err := to.Pass(r.Context(), r)
+	switch {
+	case errors.Is(err, client.ErrTooLarge):
+		refuse(w, http.StatusRequestEntityTooLarge, err.Error())
+		return
+	case err != nil:
+		refuse(w, http.StatusBadGateway, err.Error())
+		return
+	}
+	defer res.Body.Close() //nolint:errcheck // only read from
+	if v := res.Header.Get("Content-Type"); v != "" {
+		w.Header().Set("Content-Type", v)
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(res.StatusCode)
+	_, _ = io.Copy(w, res.Body) // a client that has gone needs no more of it
+}
+
+// refuse answers as the API does where it refuses.
+func refuse(w http.ResponseWriter, status int, detail string) {
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(map[string]any{
+		"title": http.StatusText(status), "status": status, "detail": detail,
+	})
+}

@@ -1,0 +1,119 @@
+package tesproxy_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/tradewind-broker/tradewind/internal/cli/tesproxy"
+	"github.com/tradewind-broker/tradewind/pkg/client"
+)
+
+const token = "a-token-of-its-own"
+
+// proxied is a proxy before a broker that notes what reaches it.
+func proxied(t *testing.T) (proxy string, seen func() []string) {
+	t.Helper()
+	var mu sync.Mutex
+	var all []string
+	broker := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		mu.Lock()
+		defer mu.Unlock()
+		all = append(all, r.Method+" "+r.RequestURI+" "+r.Header.Get("Authorization")+" "+string(body))
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Set-Cookie", "broker=1")
+		w.WriteHeader(http.StatusTeapot)
+		_, _ = io.WriteString(w, `{"id":"x"}`)
+	}))
+	t.Cleanup(broker.Close)
+	s := httptest.NewServer(tesproxy.Handler(client.New(broker.URL, "broker's"), token))
+	t.Cleanup(s.Close)
+	return s.URL, func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return all
+	}
+}
+
+func ask(t *testing.T, method, url, body string, auth func(*http.Request)) (int, string, http.Header) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	auth(r)
+	res, err := http.DefaultTransport.RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close() //nolint:errcheck // only read from
+	b, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res.StatusCode, string(b), res.Header
+}
+
+func bearer(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) }
+
+func TestRequestsOfTESArePassedOnWithTheBrokersAuthority(t *testing.T) {
+	proxy, seen := proxied(t)
+	for _, auth := range []func(*http.Request){bearer, func(r *http.Request) { r.SetBasicAuth("any", token) }} {
+		status, body, header := ask(t, http.MethodPost, proxy+"/ga4gh/tes/v1/tasks/a:cancel?view=FULL", `{"a":1}`, auth)
+		if status != http.StatusTeapot || body != `{"id":"x"}` || header.Get("Set-Cookie") != "" {
+			t.Errorf("%d %s %v", status, body, header)
+		}
+	}
+	want := `POST /ga4gh/tes/v1/tasks/a:cancel?view=FULL Bearer broker's {"a":1}`
+	if got := seen(); len(got) != 2 || got[0] != want || got[1] != want {
+		t.Errorf("the broker saw %q", got)
+	}
+}
+
+func TestWhatIsNotOfTESOrBearsNoTokenIsNotPassedOn(t *testing.T) {
+	proxy, seen := proxied(t)
+	for _, path := range []string{
+		"/v1/jobs", "/", "/ga4gh/tes/v1", "/ga4gh/tes/v1/../../../v1/jobs", "/ga4gh/tes/v1/%2e%2e/%2e%2e/%2e%2e/v1/jobs",
+		"/ga4gh/tes/v1/..%2f..%2f..%2fv1/jobs", "/ga4gh/tes/v1/..%5cx", "/ga4gh/tes/v1//tasks",
+	} {
+		if status, body, _ := ask(t, http.MethodGet, proxy+path, "", bearer); status != http.StatusNotFound {
+			t.Errorf("%s: %d %s", path, status, body)
+		}
+	}
+	for name, auth := range map[string]func(*http.Request){
+		"none":         func(*http.Request) {},
+		"another":      func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token+"x") },
+		"empty":        func(r *http.Request) { r.Header.Set("Authorization", "Bearer ") },
+		"the broker's": func(r *http.Request) { r.Header.Set("Authorization", "Bearer broker's") },
+	} {
+		status, body, _ := ask(t, http.MethodGet, proxy+"/ga4gh/tes/v1/tasks", "", auth)
+		if status != http.StatusUnauthorized {
+			t.Errorf("%s: %d %s", name, status, body)
+		}
+	}
+	if got := seen(); len(got) > 0 {
+		t.Errorf("the broker saw %q", got)
+	}
+}
+
+func TestABrokerThatDoesNotAnswerIsSaid(t *testing.T) {
+	s := httptest.NewServer(tesproxy.Handler(gone{}, token))
+	defer s.Close()
+	status, body, _ := ask(t, http.MethodGet, s.URL+"/ga4gh/tes/v1/tasks", "", bearer)
+	if status != http.StatusBadGateway || !strings.Contains(body, "no AWS credentials") {
+		t.Errorf("%d %s", status, body)
+	}
+}
+
+// gone is a broker that cannot be asked.
+type gone struct{}
+
+func (gone) Pass(context.Context, *http.Request) (*http.Response, error) {
+	return nil, errors.New("no AWS credentials: they have expired")
+}
