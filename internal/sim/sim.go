@@ -98,14 +98,28 @@ func live(seed uint64, opt Options) *world {
 	w.yard.populate()
 	w.engine.begin()
 	w.check.Look()
-	w.Until(timeline.Beginning().Add(storm), w.check.AllOver)
+	w.Until(timeline.Beginning().Add(storm), w.unlessInCircles(w.check.AllOver))
 	w.settle()
-	w.Until(w.Now.Add(calm), w.check.AtRest)
+	w.Until(w.Now.Add(calm), w.unlessInCircles(w.check.AtRest))
 	if w.Violation == nil {
 		w.check.Final()
 	}
 	w.end()
 	return w
+}
+
+// stepsMost bounds a history: crowded worlds take a tenth of it.
+const stepsMost = 1_000_000
+
+// unlessInCircles is a condition that is also met, with a violation, where a history would never end.
+func (w *world) unlessInCircles(over func() bool) func() bool {
+	return func() bool {
+		if w.Steps > stepsMost {
+			w.Violatef(check.InvCircles, "%d steps, and no rest", w.Steps)
+			return true
+		}
+		return over()
+	}
 }
 
 // settle ends all faults: what is broken is mended, and nothing new breaks.

@@ -83,6 +83,9 @@ const (
 	InvErrors = "a handler fails only for cause"
 	// InvPanic: and they do not panic.
 	InvPanic = "no panic"
+	// InvCircles: what happens leads somewhere: a world comes to rest within a number of steps, far above that of any
+	// that does.
+	InvCircles = "nothing goes round in circles"
 )
 
 // At the end, when the faults have stopped:

@@ -144,6 +144,8 @@ func DecideIntent(st *Buying, cfg record.Config, now time.Time) (d record.Decisi
 		reason := fmt.Sprintf("all %d machines of the reservation %s are in use", st.Attempt.Offer.Reserved,
 			st.Attempt.Offer.Reservation)
 		d := decideUnbought(st, record.OutcomeBlocked, reason, now)
+		// For a short while nobody plans with it: two gangs that each got a part would else break up again and again.
+		d.Block(blockFor(st.Attempt.Offer, cloud.Transient, errors.New(reason), cfg, st.blocks, now))
 		d.Requeue(st.Job, st.task, st.Job.Plan.Version+1)
 		d.Replan(st.Job, reason)
 		return d, false

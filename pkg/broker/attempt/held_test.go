@@ -1,6 +1,7 @@
 package attempt
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -58,6 +59,13 @@ func TestRoomOnReservedCapacityIsTakenWithTheIntent(t *testing.T) {
 			if !c.bought {
 				if st.Attempt.Outcome != record.OutcomeBlocked || !strings.Contains(st.Attempt.Reason, "all 3 machines of the reservation cr-1") {
 					t.Errorf("%s: %s", st.Attempt.Outcome, st.Attempt.Reason)
+				}
+				blocked := slices.ContainsFunc(d.Writes, func(w record.Write) bool {
+					k, is := w.Value.(record.Block)
+					return is && k.Covers(offer, now) && k.Reservation == offer.Reservation
+				})
+				if !blocked { // else gangs that each get a part of it break up again and again
+					t.Errorf("it may be planned with again at once: %+v", d.Writes)
 				}
 				return
 			}
