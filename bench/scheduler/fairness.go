@@ -69,7 +69,8 @@ func rules() []rule {
 		{"Volcano's rules, a queue for each", "actions: [enqueue, allocate, preempt, reclaim, backfill]\n" +
 			"tiers: [[priority, gang], [drf, " + nodes + ", proportion]]", true, 0, 0},
 		{"**a queue for each, reclaimed**", "actions: [enqueue, allocate, preempt, reclaim, backfill, reserve]\n" +
-			"tiers: [[{name: sla, args: {maxWait: 24h}}, priority, gang], [drf, proportion, predicates, binpack]]", true, aStart,
+			"tiers: [[{name: sla, args: {maxWait: 24h}}, priority, gang], " +
+			"[drf, proportion, predicates, binpack]]", true, aStart,
 			0},
 	}
 }
@@ -112,12 +113,17 @@ func fairness(ctx context.Context, data string) (string, error) {
 	names, parts := users()
 	var b strings.Builder
 	fmt.Fprintf(&b, "Five users share a cluster for a month: the last %d days of the trace, %d pods, on every %dth of "+
-		"its nodes, so that they wait. The trace names nobody: pods are drawn for %s with chances of %v, who all weigh the "+
-		"same. Share error is by how much their GPUs differ from max-min fairness of what is allocated, while any waits. "+
-		"Thrown away is what evicted pods had done, which begin again by Volcano's rules; by the others they save it, as "+
+		"its nodes, so that they wait. The trace names nobody: pods are drawn for %s with chances of %v, "+
+		"who all weigh the "+
+		"same. Share error is by how much their GPUs differ from max-min fairness of what is allocated, "+
+		"while any waits. "+
+		"Thrown away is what evicted pods had done, which begin again by Volcano's rules; "+
+		"by the others they save it, as "+
 		"the broker's tasks do, and what is lost is a start of ten minutes.\n\n"+
-		"| rule | share error | wait: mean, h | 95 %% | most | of who asks least | of who asks most | evicted | thrown away "+
-		"| never placed |\n| --- | --: | --: | --: | --: | --: | --: | --: | --: | --: |\n", monthDays, len(pods), everyNode,
+		"| rule | share error | wait: mean, h | 95 %% | most | of who asks least | of who asks most "+
+		"| evicted | thrown away "+
+		"| never placed |\n| --- | --: | --: | --: | --: | --: | --: | --: | --: | --: |\n",
+		monthDays, len(pods), everyNode,
 		strings.Join(names, ", "), parts)
 	for _, r := range rules() {
 		policy, err := scheduler.ReadPolicy("policy", []byte(r.policy))
@@ -136,7 +142,8 @@ func fairness(ctx context.Context, data string) (string, error) {
 			return "", err
 		}
 		hours := func(seconds float64) float64 { return seconds / time.Hour.Seconds() }
-		fmt.Fprintf(&b, "| %s | %.2f%% | %.2f | %.1f | %.1f | %.2f | %.2f | %d | %.2f%% | %d |\n", r.name, 100*x.ShareError,
+		fmt.Fprintf(&b, "| %s | %.2f%% | %.2f | %.1f | %.1f | %.2f | %.2f | %d | %.2f%% | %d |\n",
+			r.name, 100*x.ShareError,
 			hours(x.Wait.Mean), hours(x.Wait.P95), hours(x.Wait.Max), hours(x.Queues[names[len(names)-1]].Wait.Mean),
 			hours(x.Queues[names[0]].Wait.Mean), x.Evicted, 100*x.Lost, x.Unplaced)
 	}

@@ -67,7 +67,8 @@ func Reserving(cloud string, s Settings, refresh driver.Refresh) driver.Refresh 
 			return res, err
 		}
 		before := func(r *catalog.Reserved) bool { return r.Cloud == cloud && r.By == catalog.BySettings }
-		if len(named) == 0 && !slices.ContainsFunc(last.Reserved(), func(r catalog.Reserved) bool { return before(&r) }) {
+		known := func(r catalog.Reserved) bool { return before(&r) }
+		if len(named) == 0 && !slices.ContainsFunc(last.Reserved(), known) {
 			return res, nil
 		}
 		next, err := last.WithReserved(before, named)

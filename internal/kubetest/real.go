@@ -77,7 +77,7 @@ func (c *Cluster) programs() (containerd string, err error) {
 		}
 	}
 	for _, program := range []string{containerd, filepath.Join(filepath.Dir(containerd), "ctr")} {
-		if _, err := os.Stat(program); err != nil {
+		if _, err := os.Stat(program); err != nil { //nolint:gosec // where the developer says it is
 			return "", lack("there is no %s", program)
 		}
 	}

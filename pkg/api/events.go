@@ -95,7 +95,8 @@ func (a *API) sendEvents(ctx context.Context, s *stream.Stream, f *follow.Feed, 
 }
 
 // nextOrAlive waits for the next moment and sends a sign of life while there is none.
-func (a *API) nextOrAlive(ctx context.Context, s *stream.Stream, f *follow.Feed, now follow.Moment) (follow.Moment, error) {
+func (a *API) nextOrAlive(ctx context.Context, s *stream.Stream, f *follow.Feed, now follow.Moment) (
+	follow.Moment, error) {
 	for {
 		wait, stop := context.WithTimeout(ctx, heartbeat)
 		next, err := f.Next(wait, now.N)

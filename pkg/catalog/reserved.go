@@ -113,7 +113,7 @@ func encodeReserved(all []Reserved) ([]byte, error) {
 
 func decodeReserved(raw []byte) (all []Reserved, rest []byte, err error) {
 	size, n := binary.Uvarint(raw)
-	if n <= 0 || size > mostReservedBytes || size > uint64(len(raw)-n) {
+	if n <= 0 || size > mostReservedBytes || size > uint64(len(raw)-n) { //nolint:gosec // n is at most its length
 		return nil, nil, fmt.Errorf("%w: cut short", table.ErrBadSnapshot)
 	}
 	raw = raw[n:]

@@ -13,9 +13,9 @@ import (
 // plain computes what Relate and Chain promise by their definitions alone, one sum a figure and nothing kept between
 // them.
 type plain struct {
-	own, end int // the market's first hour and the one after its last
-	pasts    []market.Past
-	o        market.ChainOptions
+	end   int // the hour after the market's last
+	pasts []market.Past
+	o     market.ChainOptions
 }
 
 func isWeekend(hour int) bool { return ((hour%168)+168)%168 >= 120 }

@@ -17,7 +17,7 @@ import (
 )
 
 // EnvToken is the environment variable that has the proxy's token, where one is to stay the same.
-const EnvToken = "TRADEWIND_TES_TOKEN"
+const EnvToken = "TRADEWIND_TES_TOKEN" //nolint:gosec // a name
 
 const (
 	minToken   = 16               // characters of a token that somebody chose
@@ -106,7 +106,7 @@ func serve(ctx context.Context, a *command.App, b Asked, where string, port int,
 	if err != nil {
 		err = s.Close()
 	}
-	<-served
+	_ = <-served // it was told to end
 	return err
 }
 

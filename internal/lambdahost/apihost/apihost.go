@@ -80,7 +80,8 @@ func New(h *lambdahost.Host) (*gateway.Gateway, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &gateway.Gateway{Handler: &waking{next: pushes(h, a), wake: activity.NewAWS(h).On, log: h.Log().Warn}, UserToken: token,
+	awake := &waking{next: pushes(h, a), wake: activity.NewAWS(h).On, log: h.Log().Warn}
+	return &gateway.Gateway{Handler: awake, UserToken: token,
 		Log: h.Log()}, nil
 }
 

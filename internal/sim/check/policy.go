@@ -68,7 +68,8 @@ func (c *Checker) checkSpaces(q record.Queue) {
 	for name, h := range held {
 		c.Count("a namespace holds something")
 		i := slices.IndexFunc(q.Spaces, func(s record.Space) bool { return s.Name == name })
-		if i < 0 || q.Spaces[i].Tasks != h.Tasks || q.Spaces[i].VCPU > h.VCPU+Rounding || q.Spaces[i].VCPU < h.VCPU-Rounding {
+		if i < 0 || q.Spaces[i].Tasks != h.Tasks || q.Spaces[i].VCPU > h.VCPU+Rounding ||
+			q.Spaces[i].VCPU < h.VCPU-Rounding {
 			c.Violatef(InvSpace, "queue %s says of %s: %+v; its attempts hold %+v", q.Name, name, q.Spaces, h)
 		}
 	}

@@ -151,7 +151,8 @@ type Assignment struct {
 	// attempt that succeeded. They are staged to $TRADEWIND_INPUTS/<task>/ (and <task>/<rank>/ where the parent had
 	// several nodes).
 	Parents map[string]string `json:"parents,omitempty"`
-	// Only are, by the name of a parent of which not all is read, the paths in its output that are, with all below them.
+	// Only are, by the name of a parent of which not all is read, the paths in its output that are, with all below
+	// them.
 	Only map[string][]string `json:"only,omitempty"`
 	// Nothing are parents that left nothing, or of which nothing is read, for which there is an empty directory.
 	Nothing []string `json:"nothing,omitempty"`

@@ -309,7 +309,8 @@ func (w *World) Tick(prices ...events.PriceTick) {
 // Joins has a machine that has something join a pool.
 func (w *World) Joins(pool, machine string, has wire.PoolCapacity) {
 	w.t.Helper()
-	c := wire.PoolClaims{Pool: pool, Machine: machine, Joined: w.Clock.Now(), Expires: w.Clock.Now().Add(100 * time.Hour)}
+	now := w.Clock.Now()
+	c := wire.PoolClaims{Pool: pool, Machine: machine, Joined: now, Expires: now.Add(100 * time.Hour)}
 	for range 2 { // it is there from the second report on
 		if _, err := w.Broker.SyncMachine(context.Background(), c, wire.PoolReport{Capacity: has}); err != nil {
 			w.t.Fatal(err)

@@ -6,9 +6,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// Occupancy is who runs on capacity that an account has already: clusters, with how many machines each has of it. Whoever
-// intends to launch there adds itself in the same transaction. Nobody takes himself out: who is gone is known by its
-// cluster, and is forgotten when the next one comes.
+// Occupancy is who runs on capacity that an account has already: clusters, with how many machines each has of it.
+// Whoever intends to launch there adds itself in the same transaction. Nobody takes himself out: who is gone is known
+// by its cluster, and is forgotten when the next one comes.
 type Occupancy struct {
 	ID       string         `json:"id"` // ReservedID
 	Clusters map[string]int `json:"clusters"`

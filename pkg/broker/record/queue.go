@@ -31,7 +31,8 @@ type Queue struct {
 	Deserved   Amounts `json:"deserved,omitempty"`
 	Guaranteed Amounts `json:"guaranteed,omitempty"`
 	Use        Amounts `json:"use,omitempty"`
-	// Spaces is what jobs of each namespace hold of it, by name; Past is what was held over time, where the policy asks.
+	// Spaces is what jobs of each namespace hold of it, by name; Past is what was held over time, where the policy
+	// asks.
 	Spaces []Space `json:"spaces,omitempty"`
 	Past   Past    `json:"past,omitzero"`
 	// Suspended says who has closed it, and since when, where somebody has suspended it.

@@ -41,10 +41,10 @@ func BenchmarkPlace(b *testing.B) {
 	}
 	every := OwnPolicy()
 	day := scheduler.Window{From: 8 * time.Hour, To: 20 * time.Hour, Zone: time.UTC}
-	for _, conf := range []scheduler.PluginConfig{{Name: "nodeorder"}, {Name: "binpack"}, {Name: topology},
-		{Name: tdm, Args: scheduler.Args{"windows": map[string]scheduler.Window{"day": day}}}} {
-		every.Tiers[1] = append(every.Tiers[1], conf)
-	}
+	every.Tiers[1] = append(every.Tiers[1], []scheduler.PluginConfig{
+		{Name: "nodeorder"}, {Name: "binpack"}, {Name: topology},
+		{Name: tdm, Args: scheduler.Args{"windows": map[string]scheduler.Window{"day": day}}},
+	}...)
 	for name, policy := range map[string]*scheduler.Policy{"packed": OwnPolicy(), "every-plugin": every} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {

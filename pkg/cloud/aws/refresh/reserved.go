@@ -106,7 +106,8 @@ func reservations(ctx context.Context, client *ec2.Client, region string, zones 
 			one := catalog.Reserved{
 				Cloud: aws.Name, ID: awssdk.ToString(r.CapacityReservationId), Region: region,
 				Zone:         cmp.Or(awssdk.ToString(r.AvailabilityZoneId), zones[awssdk.ToString(r.AvailabilityZone)]),
-				InstanceType: awssdk.ToString(r.InstanceType), Until: awssdk.ToTime(r.EndDate), By: "capacity reservation",
+				InstanceType: awssdk.ToString(r.InstanceType), Until: awssdk.ToTime(r.EndDate),
+				By:    "capacity reservation",
 				Count: int(awssdk.ToInt32(r.AvailableInstanceCount)),
 			}
 			for _, i := range running {
