@@ -114,7 +114,8 @@ func sessions(repeats int) (string, error) {
 			plugins = ", every plugin"
 			target = fmt.Sprintf("%.1f ms", 2*ms(sizes[i-len(sizes)+ofEvery].middle()))
 		}
-		fmt.Fprintf(&b, "| %d%s | 1000 | %d | %s | %.1f (%.1f to %.1f) | %.2f µs |\n", z.tasks, plugins, z.bound, target,
+		fmt.Fprintf(&b, "| %d%s | 1000 | %d | %s | %.1f (%.1f to %.1f) | %.2f µs |\n",
+			z.tasks, plugins, z.bound, target,
 			ms(z.middle()), ms(z.took[0]), ms(z.took[len(z.took)-1]), 1000*z.each())
 	}
 	last := len(sizes) - 2 - ofEvery

@@ -106,7 +106,7 @@ func serve(ctx context.Context, a *command.App, b Asked, where string, port int,
 	if err != nil {
 		err = s.Close()
 	}
-	_ = <-served // it was told to end
+	<-served //nolint:errcheck // it was told to end
 	return err
 }
 

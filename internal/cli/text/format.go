@@ -126,8 +126,9 @@ func Clean(s string) string {
 	}, s))
 }
 
-// Gist makes one line of a text of several, such as the last lines of a program that failed: its first and its last, with
-// an ellipsis for what lies between. What a program says last is mostly why it ended. It is as safe to print as Clean is.
+// Gist makes one line of a text of several, such as the last lines of a program that failed: its first and its last,
+// with an ellipsis for what lies between. What a program says last is mostly why it ended. It is as safe to print as
+// Clean is.
 func Gist(s string) string {
 	var lines []string
 	for line := range strings.Lines(s) {

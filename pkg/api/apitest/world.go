@@ -299,7 +299,8 @@ func (w *World) Take(job, task string) {
 func (w *World) Tick(prices ...events.PriceTick) {
 	w.t.Helper()
 	w.ticks++
-	err := w.Broker.Emit(context.Background(), "test", fmt.Sprint("tick-", w.ticks), events.MarketTicked{Prices: prices})
+	err := w.Broker.Emit(context.Background(), "test", fmt.Sprint("tick-", w.ticks),
+		events.MarketTicked{Prices: prices})
 	if err != nil {
 		w.t.Fatal(err)
 	}

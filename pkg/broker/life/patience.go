@@ -110,7 +110,8 @@ func DecideInfeasible(job record.Job, on Stuck, cfg record.Config) (d record.Dec
 		ends = at
 	} else if !now.Before(ends) {
 		return decideEnding(job, record.JobFailed,
-			fmt.Sprintf("%s; it has waited for %s, which is its patience", reason, record.Rounded(now.Sub(job.StuckSince))))
+			fmt.Sprintf("%s; it has waited for %s, which is its patience", reason,
+				record.Rounded(now.Sub(job.StuckSince))))
 	}
 	for _, t := range []time.Time{ends, firstEnd(on.Blocks, now)} {
 		if !t.IsZero() && t.Before(at) {

@@ -51,7 +51,8 @@ func PolicyNotes(p *scheduler.Policy) []PolicyNote {
 			"plugin sla; reserve says when that can go, for backfill to go by: add backfill"}
 	}
 	if fills && !reserves {
-		why[actionBackfill] = PolicyNote{Where: everywhere, Reason: "it is not known when what has waited for too long " +
+		why[actionBackfill] = PolicyNote{Where: everywhere, Reason: "it is not known when what has " +
+			"waited for too long " +
 			"can go: add reserve"}
 	}
 	names := slices.Clone(p.Actions)

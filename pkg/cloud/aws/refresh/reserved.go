@@ -123,8 +123,8 @@ func reservations(ctx context.Context, client *ec2.Client, region string, zones 
 	return all, nil
 }
 
-// reservedInstances adds up those of a type and zone, or of a type and the region, without those that machines of others
-// are paid by.
+// reservedInstances adds up those of a type and zone, or of a type and the region, without those that machines of
+// others are paid by.
 func reservedInstances(ctx context.Context, client *ec2.Client, region string, zones map[string]string,
 	running []instance) ([]catalog.Reserved, error) {
 	out, err := client.DescribeReservedInstances(ctx, &ec2.DescribeReservedInstancesInput{
