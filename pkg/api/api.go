@@ -110,7 +110,8 @@ func New(cfg Config) (*API, error) {
 	closed, stop := context.WithCancel(context.Background())
 	a := &API{
 		cfg: cfg, log: cfg.Log, mux: http.NewServeMux(), user: newUserToken(cfg.Token), hosts: knownHosts(cfg.Hosts),
-		feeds: follow.New(closed, cfg.Broker, cfg.Log), heavy: make(chan struct{}, maxHeavy), closed: closed, stop: stop,
+		feeds: follow.New(closed, cfg.Broker, cfg.Log), heavy: make(chan struct{}, maxHeavy),
+		closed: closed, stop: stop,
 	}
 	a.routes()
 	return a, nil

@@ -61,7 +61,8 @@ func (c *Checker) checkSpaces(q record.Queue) {
 		}
 		for _, k := range s.order {
 			if !s.settled[k] {
-				held[s.Record.Namespace] = held[s.Record.Namespace].Plus(record.Held{Tasks: 1, VCPU: s.attempts[k].VCPU})
+				one := record.Held{Tasks: 1, VCPU: s.attempts[k].VCPU}
+				held[s.Record.Namespace] = held[s.Record.Namespace].Plus(one)
 			}
 		}
 	}

@@ -247,7 +247,8 @@ func (s *syncing) vacating() string {
 		return "machine " + machineName(s.pool.Name, s.claims.Machine) + " leaves its pool"
 	}
 	if s.shut && !s.m.Vacate {
-		return "the time window " + s.window + " of machine " + machineName(s.pool.Name, s.claims.Machine) + " has ended"
+		return "the time window " + s.window + " of machine " + machineName(s.pool.Name, s.claims.Machine) +
+			" has ended"
 	}
 	return wantsBack(s.pool.Name, s.claims.Machine)
 }

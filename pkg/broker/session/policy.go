@@ -47,13 +47,12 @@ func PolicyNotes(p *scheduler.Policy) []PolicyNote {
 	}
 	reserves, fills := slices.Contains(p.Actions, actionReserve), slices.Contains(p.Actions, actionBackfill)
 	if reserves && !fills {
-		why[actionReserve] = PolicyNote{Where: everywhere, Reason: "quota is kept for what has waited for too long by " +
-			"plugin sla; reserve says when that can go, for backfill to go by: add backfill"}
+		why[actionReserve] = PolicyNote{Where: everywhere, Reason: "quota is kept for what has waited for " +
+			"too long by plugin sla; reserve says when that can go, for backfill to go by: add backfill"}
 	}
 	if fills && !reserves {
 		why[actionBackfill] = PolicyNote{Where: everywhere, Reason: "it is not known when what has " +
-			"waited for too long " +
-			"can go: add reserve"}
+			"waited for too long can go: add reserve"}
 	}
 	names := slices.Clone(p.Actions)
 	for _, tier := range p.Tiers {
