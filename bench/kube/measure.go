@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tradewind-broker/tradewind/bench/report"
+	"github.com/tradewind-broker/tradewind/internal/kubetest"
 )
 
 // within bounds each half of the run.
@@ -92,7 +93,8 @@ func (m *measure) job() string {
 func (m *measure) broker(ctx context.Context) ([]corev1.Pod, error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	if _, err := m.cli(ctx, "cloud", "add", "kubernetes", "--kubeconfig", m.world.c.Kubeconfig, "--context", "bench",
+	if _, err := m.tradewind().Run(ctx, "cloud", "add", "kubernetes",
+		"--kubeconfig", m.world.c.Kubeconfig, "--context", "bench",
 		"--namespace", namespace, "--pool", fmt.Sprintf("%s:%d:%d:0:%d", nodeType, m.cpus, 4*m.cpus, m.nodes),
 		"--price", nodeType+"=0.4"); err != nil {
 		return nil, err
@@ -117,13 +119,13 @@ func (m *measure) broker(ctx context.Context) ([]corev1.Pod, error) {
 	go func() { grows <- m.world.karpenter(plays) }()
 	say("submitting %d gangs of %d pods", m.gangs, m.pods)
 	began := time.Now()
-	id, err := m.cli(ctx, "submit", file)
+	id, err := m.tradewind().Run(ctx, "submit", file)
 	if err != nil {
 		return nil, err
 	}
 	goesOn := func() error { return m.goesOn(ctx, strings.TrimSpace(id)) }
 	if m.ours, err = m.await(ctx, eye, began, goesOn); err != nil {
-		why, _ := m.cli(context.WithoutCancel(ctx), "status", strings.TrimSpace(id))
+		why, _ := m.tradewind().Run(context.WithoutCancel(ctx), "status", strings.TrimSpace(id))
 		log, _ := os.ReadFile(filepath.Join(m.dir, "broker.log"))
 		return nil, fmt.Errorf("%w\n%s\n%s", err, tail(why), tail(string(log)))
 	}
@@ -173,7 +175,7 @@ func (m *measure) await(ctx context.Context, eye *eye, began time.Time, goesOn f
 
 // goesOn fails when the job has ended: its tasks would go on for an hour.
 func (m *measure) goesOn(ctx context.Context, id string) error {
-	out, err := m.cli(ctx, "status", "-o", "json", id)
+	out, err := m.tradewind().Run(ctx, "status", "-o", "json", id)
 	if err != nil {
 		return nil //nolint:nilerr // asked again
 	}
@@ -182,7 +184,7 @@ func (m *measure) goesOn(ctx context.Context, id string) error {
 		return err
 	}
 	if job.State == "failed" || job.State == "succeeded" {
-		why, _ := m.cli(ctx, "explain", id)
+		why, _ := m.tradewind().Run(ctx, "explain", id)
 		return fmt.Errorf("%w: the job has %s\n%s", errNotSo, job.State, why)
 	}
 	return nil
@@ -204,7 +206,7 @@ func (m *measure) up(ctx context.Context) (pid int, stop func(), err error) {
 	}
 	cmd := exec.CommandContext(ctx, m.program, "up", "--clouds", "kubernetes", //nolint:gosec // as it was built
 		"--addr", address, "--public-url", "http://"+address, "--agents", m.agents, "-o", "json")
-	cmd.Env, cmd.Stderr = m.env(), log
+	cmd.Env, cmd.Stderr = m.tradewind().Env(), log
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
 		return 0, nil, err
@@ -227,20 +229,8 @@ func (m *measure) up(ctx context.Context) (pid int, stop func(), err error) {
 	return cmd.Process.Pid, stop, nil
 }
 
-func (m *measure) env() []string {
-	return append(os.Environ(), "TRADEWIND_STATE="+filepath.Join(m.dir, "state"), "NO_COLOR=1")
-}
-
-func (m *measure) cli(ctx context.Context, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, m.program, args...) //nolint:gosec // as it was built
-	cmd.Env = m.env()
-	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	if err := cmd.Run(); err != nil {
-		return out.String(), fmt.Errorf("tradewind %s: %w\n%s%s", strings.Join(args, " "), err, out.String(),
-			errs.String())
-	}
-	return out.String(), nil
+func (m *measure) tradewind() kubetest.CLI {
+	return kubetest.CLI{Program: m.program, State: filepath.Join(m.dir, "state")}
 }
 
 // kubectl applies the same pods, without gates, and waits until every one has a node.

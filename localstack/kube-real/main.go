@@ -5,7 +5,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -27,7 +26,6 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
 
@@ -93,7 +91,8 @@ func (r *real) run(ctx context.Context) (err error) {
 	if err := r.cluster.Namespace(ctx, namespace, "restricted"); err != nil {
 		return err
 	}
-	if _, err := r.cli(ctx, "cloud", "add", "kubernetes", "--kubeconfig", r.cluster.Kubeconfig, "--context", "real",
+	if _, err := r.tradewind().Run(ctx, "cloud", "add", "kubernetes",
+		"--kubeconfig", r.cluster.Kubeconfig, "--context", "real",
 		"--namespace", namespace, "--agent-image", kubetest.ToolsImage); err != nil {
 		return err
 	}
@@ -137,9 +136,9 @@ func (r *real) job(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
-	said, err := r.cli(ctx, "run", file)
+	said, err := r.tradewind().Run(ctx, "run", file)
 	if err != nil {
-		why, _ := r.cli(context.WithoutCancel(ctx), "explain", "last")
+		why, _ := r.tradewind().Run(context.WithoutCancel(ctx), "explain", "last")
 		return fmt.Errorf("%w\n%s", err, why)
 	}
 	fmt.Print(said)
@@ -184,7 +183,7 @@ func (r *real) up(ctx context.Context, certificate tls.Certificate) (stop func()
 	}
 	cmd := exec.CommandContext(ctx, r.program, "up", "--clouds", "kubernetes", //nolint:gosec // as it was built
 		"--addr", "127.0.0.1:0", "--public-url", "https://"+door.Addr().String(), "--agents", r.agents, "-o", "json")
-	cmd.Env, cmd.Stderr = r.env(), log
+	cmd.Env, cmd.Stderr = r.tradewind().Env(), log
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return nil, err
@@ -221,20 +220,8 @@ func (r *real) up(ctx context.Context, certificate tls.Certificate) (stop func()
 	return stop, nil
 }
 
-func (r *real) env() []string {
-	return append(os.Environ(), "TRADEWIND_STATE="+filepath.Join(r.dir, "state"), "NO_COLOR=1")
-}
-
-func (r *real) cli(ctx context.Context, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, r.program, args...) //nolint:gosec // as it was built
-	cmd.Env = r.env()
-	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	if err := cmd.Run(); err != nil {
-		return out.String(), fmt.Errorf("tradewind %s: %w\n%s%s", strings.Join(args, " "), err, out.String(),
-			errs.String())
-	}
-	return out.String(), nil
+func (r *real) tradewind() kubetest.CLI {
+	return kubetest.CLI{Program: r.program, State: filepath.Join(r.dir, "state")}
 }
 
 // certify makes a certificate of an address, which is its own authority, in PEM.

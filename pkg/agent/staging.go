@@ -178,7 +178,9 @@ func (t *attempt) stageParents(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		trees = append(trees, stage.Tree{Prefix: first, Dir: filepath.Join(t.dirs.inputs, name)})
+		trees = append(trees, stage.Tree{
+			Prefix: first, Dir: filepath.Join(t.dirs.inputs, name), Only: t.work.Only[name],
+		})
 	}
 	if err := t.readManifests(ctx, trees); err != nil {
 		return err
@@ -188,6 +190,7 @@ func (t *attempt) stageParents(ctx context.Context) error {
 			r := strconv.Itoa(rank)
 			more = append(more, stage.Tree{
 				Prefix: strings.TrimSuffix(tree.Prefix, "0/") + r + "/", Dir: filepath.Join(tree.Dir, r),
+				Only: tree.Only,
 			})
 		}
 		if tree.Manifest.Nodes > 1 {
@@ -196,19 +199,6 @@ func (t *attempt) stageParents(ctx context.Context) error {
 	}
 	if err := t.readManifests(ctx, more); err != nil {
 		return err
-	}
-	for i, parent := range slices.Sorted(maps.Keys(t.work.Parents)) {
-		paths, some := t.work.Only[parent]
-		if !some {
-			continue
-		}
-		trees[i].Manifest = trees[i].Manifest.Only(paths...)
-		below := filepath.Join(t.dirs.inputs, parent) + string(filepath.Separator)
-		for j := range more {
-			if strings.HasPrefix(more[j].Dir, below) {
-				more[j].Manifest = more[j].Manifest.Only(paths...)
-			}
-		}
 	}
 	for some := range slices.Chunk(append(trees, more...), treesAtOnce) {
 		if err := t.transfer().Fill(ctx, some...); err != nil {

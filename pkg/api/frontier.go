@@ -54,14 +54,11 @@ func (a *API) frontier(ctx context.Context, in *frontierInput) (*body[FrontierVi
 	if a.cfg.Frontier == nil {
 		return nil, problem(http.StatusNotImplemented, "this broker plans submitted jobs only")
 	}
-	spec, _, done, err := a.readFile(ctx, in.Name, &in.fileBody)
+	spec, _, done, err := a.readFile(ctx, in.Name, &in.fileBody, &in.Limits)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	if err := in.override(spec); err != nil {
-		return nil, err
-	}
 	front, err := a.cfg.Frontier(ctx, spec, in.Points)
 	if err != nil {
 		return nil, err

@@ -184,8 +184,8 @@ func printable(name string) string {
 
 // readFile reads the job in the body of a request. At most maxHeavy are read and planned at once; the caller calls done
 // when it is through with the job.
-func (a *API) readFile(ctx context.Context, name string, in *fileBody) (spec *dag.Job, secrets dag.SecretValues,
-	done func(), err error) {
+func (a *API) readFile(ctx context.Context, name string, in *fileBody, limits *Limits) (spec *dag.Job,
+	secrets dag.SecretValues, done func(), err error) {
 	select {
 	case a.heavy <- struct{}{}:
 	case <-ctx.Done():
@@ -201,6 +201,9 @@ func (a *API) readFile(ctx context.Context, name string, in *fileBody) (spec *da
 	}
 	// Planning may take longer than the upload was allowed to.
 	_ = in.deadline(time.Time{}) // it could be set just now
+	if err == nil {
+		err = limits.override(spec)
+	}
 	if err != nil {
 		done()
 		return nil, nil, nil, err
@@ -227,14 +230,11 @@ type submitOutput struct {
 }
 
 func (a *API) submit(ctx context.Context, in *submitInput) (*submitOutput, error) {
-	spec, secrets, done, err := a.readFile(ctx, in.Name, &in.fileBody)
+	spec, secrets, done, err := a.readFile(ctx, in.Name, &in.fileBody, &in.Limits)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	if err := in.override(spec); err != nil {
-		return nil, err
-	}
 	source := "api"
 	if name := printable(in.Name); name != "" {
 		source = path.Base(name)

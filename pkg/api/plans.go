@@ -84,14 +84,11 @@ func (a *API) plan(ctx context.Context, in *planInput) (*body[PlanView], error) 
 	if a.cfg.Plan == nil {
 		return nil, problem(http.StatusNotImplemented, "this broker plans submitted jobs only")
 	}
-	spec, _, done, err := a.readFile(ctx, in.Name, &in.fileBody)
+	spec, _, done, err := a.readFile(ctx, in.Name, &in.fileBody, &in.Limits)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	if err := in.override(spec); err != nil {
-		return nil, err
-	}
 	plan, err := a.cfg.Plan(ctx, spec)
 	if err != nil {
 		return nil, err

@@ -153,15 +153,7 @@ func (w *World) path(name string) string { return filepath.Join(w.dir, name) }
 
 // run is one command of the user's.
 func (w *World) run(ctx context.Context, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, w.program, args...) //nolint:gosec // the command line as it was built
-	cmd.Env = append(os.Environ(), "TRADEWIND_STATE="+w.path("state"), "NO_COLOR=1")
-	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	if err := cmd.Run(); err != nil {
-		return out.String(), fmt.Errorf("tradewind %s: %w\n%s%s", strings.Join(args, " "), err, out.String(),
-			errs.String())
-	}
-	return out.String(), nil
+	return kubetest.CLI{Program: w.program, State: w.path("state")}.Run(ctx, args...)
 }
 
 // up starts the broker and waits until it answers.

@@ -118,9 +118,9 @@ type File struct {
 // regular says whether f has content.
 func (f *File) regular() bool { return f.Link == "" && !f.Dir }
 
-// Only is a manifest of those files that lie at some paths or below them: what is left of a directory of which not all
+// only is a manifest of those files that lie at some paths or below them: what is left of a directory of which not all
 // is wanted.
-func (m *Manifest) Only(paths ...string) *Manifest {
+func (m *Manifest) only(paths []string) *Manifest {
 	some := *m
 	some.Files = nil
 	for i := range m.Files {

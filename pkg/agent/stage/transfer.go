@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"os"
 	"path"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -130,6 +131,7 @@ type Tree struct {
 	Prefix   string // a URI
 	Dir      string // made when missing
 	Manifest *Manifest
+	Only     []string // paths that are brought, with all below them; nil is all
 }
 
 // Download brings what the manifest below prefix lists into dir. It fails with ErrIncomplete or ErrCorrupt.
@@ -150,6 +152,12 @@ func (t Transfer) Fill(ctx context.Context, trees ...Tree) error {
 			_ = root.Close() // files were closed, and that was checked
 		}
 	}()
+	trees = slices.Clone(trees)
+	for i := range trees {
+		if trees[i].Only != nil {
+			trees[i].Manifest = trees[i].Manifest.only(trees[i].Only)
+		}
+	}
 	for _, tree := range trees {
 		if err := os.MkdirAll(tree.Dir, 0o755); err != nil { //nolint:gosec // as a user's own mkdir
 			return err

@@ -134,20 +134,15 @@ func DecideIntent(st *Buying, cfg record.Config, now time.Time) (d record.Decisi
 	}
 	for _, k := range st.blocks {
 		if k.Covers(st.Attempt.Offer, now) {
-			d := decideUnbought(st, record.OutcomeBlocked, k.Reason, now)
-			d.Requeue(st.Job, st.task, st.Job.Plan.Version+1)
-			d.Replan(st.Job, k.Reason)
-			return d, false
+			return decideBlocked(st, k.Reason, now), false
 		}
 	}
 	if !st.hold(&d) {
 		reason := fmt.Sprintf("all %d machines of the reservation %s are in use", st.Attempt.Offer.Reserved,
 			st.Attempt.Offer.Reservation)
-		d := decideUnbought(st, record.OutcomeBlocked, reason, now)
+		d := decideBlocked(st, reason, now)
 		// For a short while nobody plans with it: two gangs that each got a part would else break up again and again.
 		d.Block(blockFor(st.Attempt.Offer, cloud.Transient, errors.New(reason), cfg, st.blocks, now))
-		d.Requeue(st.Job, st.task, st.Job.Plan.Version+1)
-		d.Replan(st.Job, reason)
 		return d, false
 	}
 	st.Cluster = record.Cluster{
@@ -180,6 +175,14 @@ func DecideIntent(st *Buying, cfg record.Config, now time.Time) (d record.Decisi
 	d.Put(record.ClusterKey(st.Cluster.ID), st.Cluster)
 	d.Put(record.TaskKey(st.Job.ID, st.task.Index), st.task)
 	return d, true
+}
+
+// decideBlocked ends an attempt whose place cannot be had now, and has its task planned anew.
+func decideBlocked(st *Buying, reason string, now time.Time) record.Decision {
+	d := decideUnbought(st, record.OutcomeBlocked, reason, now)
+	d.Requeue(st.Job, st.task, st.Job.Plan.Version+1)
+	d.Replan(st.Job, reason)
+	return d
 }
 
 // decideUnbought ends an attempt that never asked a cloud, and gives back what it held.

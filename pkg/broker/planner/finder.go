@@ -110,8 +110,11 @@ func (f *finder) learned(q catalog.Query) error {
 	return f.visit(q)
 }
 
-func (f *finder) add(m *catalog.Match) {
-	id := m.ID()
+func (f *finder) add(m *catalog.Match) { f.addAs(m, m.ID(), m.USDPerHour, nil) }
+
+// addAs adds a match once by its ID, at what an hour of it costs without its disk and address: on capacity that the
+// account has, or on none.
+func (f *finder) addAs(m *catalog.Match, id string, usd float64, reserved *catalog.Reserved) {
 	if f.found[id] {
 		return
 	}
@@ -119,8 +122,8 @@ func (f *finder) add(m *catalog.Match) {
 	beside := catalog.AttachedUSD(m.Cloud, f.disk, m.Market)
 	onDemand, _ := m.Offer.USDPerHour(catalog.OnDemand) // every offer is sold so
 	full := &match{
-		Match: *m, id: id, place: f.b.number[m.Place()], usd: m.USDPerHour + beside,
-		onDemand: onDemand + catalog.AttachedUSD(m.Cloud, f.disk, catalog.OnDemand),
+		Match: *m, id: id, place: f.b.number[m.Place()], usd: usd + beside,
+		onDemand: onDemand + catalog.AttachedUSD(m.Cloud, f.disk, catalog.OnDemand), reserved: reserved,
 	}
 	full.SurchargeUSD += beside
 	full.kg = full.kilowatts() * m.CarbonGPerKWh / 1000

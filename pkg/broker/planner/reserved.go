@@ -79,7 +79,7 @@ func (f *finder) reserved(q catalog.Query) error {
 	err := f.b.catalog.Visit(q, func(m *catalog.Match) bool {
 		for _, k := range own.all {
 			if k.Covers(&m.Offer) && f.b.keepAs(m, asReserved(m, k)) {
-				f.addReserved(m, k)
+				f.addAs(m, ReservedOffer(m, k), k.USDPerHour+m.SurchargeUSD, k)
 			}
 		}
 		return true
@@ -88,23 +88,6 @@ func (f *finder) reserved(q catalog.Query) error {
 		return nil
 	}
 	return err
-}
-
-func (f *finder) addReserved(m *catalog.Match, k *catalog.Reserved) {
-	id := ReservedOffer(m, k)
-	if f.found[id] {
-		return
-	}
-	f.found[id] = true
-	beside := catalog.AttachedUSD(m.Cloud, f.disk, m.Market)
-	onDemand, _ := m.Offer.USDPerHour(catalog.OnDemand) // every offer is sold so
-	full := &match{
-		Match: *m, id: id, place: f.b.number[m.Place()], usd: k.USDPerHour + m.SurchargeUSD + beside,
-		onDemand: onDemand + beside, reserved: k,
-	}
-	full.SurchargeUSD += beside
-	full.kg = full.kilowatts() * m.CarbonGPerKWh / 1000
-	f.matches = append(f.matches, full)
 }
 
 // ReservedOffer is the ID of a match that runs on capacity which the account has.

@@ -8,24 +8,21 @@ import (
 // what was paid until a moment and the price since. tick, which learns of prices, writes it when that of a market in
 // use has changed, and release settles by it.
 
-// rate is what an hour of one machine costs now, USD: what was planned, until the market has been seen to say
+// Rate is what an hour of one machine costs now, USD: what was planned, until the market has been seen to say
 // otherwise.
-func (cl *Cluster) rate() float64 {
+func (cl *Cluster) Rate() float64 {
 	if cl.PricedAt.IsZero() {
 		return cl.Offer.USDPerHour
 	}
 	return cl.RateUSD
 }
 
-// Rate is what an hour of one machine costs now, USD.
-func (cl *Cluster) Rate() float64 { return cl.rate() }
-
 // Ceiling is what an hour of one machine can cost at most, USD: no cloud charges more than was bid.
 func (cl *Cluster) Ceiling() float64 {
 	if !cl.Offer.Spot {
-		return cl.rate()
+		return cl.Rate()
 	}
-	return max(cl.MaxUSD, cl.rate())
+	return max(cl.MaxUSD, cl.Rate())
 }
 
 // ChargedFrom is since when a cluster is charged: since it was bought. One that may have been bought is charged to a
@@ -62,7 +59,7 @@ func (cl *Cluster) machinesUSD(until time.Time) float64 {
 	if _, ok := cl.ChargedFrom(); !ok {
 		return 0
 	}
-	rate := cl.rate()
+	rate := cl.Rate()
 	if cl.Launched.IsZero() {
 		rate = cl.Ceiling()
 	}
@@ -79,7 +76,7 @@ func (cl *Cluster) Reprice(m MarketRecord, surcharge float64, now time.Time) boo
 	if cl.MaxUSD > 0 {
 		usd = min(usd, cl.MaxUSD)
 	}
-	if usd == cl.rate() {
+	if usd == cl.Rate() {
 		return false
 	}
 	at := cl.pricedSince()
@@ -101,7 +98,7 @@ func (cl *Cluster) Covered(tickEvery time.Duration, now time.Time) time.Time {
 	unseen := min(max(now.Sub(cl.pricedSince()), 0), looksUnseen*tickEvery)
 	spent := cl.Charged(now)
 	if !cl.Launched.IsZero() {
-		spent += Hours(unseen) * (cl.Ceiling() - cl.rate()) * nodes
+		spent += Hours(unseen) * (cl.Ceiling() - cl.Rate()) * nodes
 	}
 	return now.Add(Duration((cl.ReservedUSD - spent) / most))
 }
@@ -116,7 +113,7 @@ func (cl *Cluster) expected(overhead time.Duration, now time.Time) float64 {
 	case most <= 0:
 		return cl.ReservedUSD
 	}
-	return cl.ReservedUSD * cl.rate() / most
+	return cl.ReservedUSD * cl.Rate() / most
 }
 
 // looksUnseen is for how many looks a price may have been another one before the broker hears of it.

@@ -35,8 +35,8 @@ func (cl *Cluster) Tell(a *Attempt) {
 		a.MaxUSD = cl.MaxUSD
 	}
 	a.EgressUSD = cl.EgressUSD()
-	if a.RateUSD = 0; cl.rate() != a.Offer.USDPerHour {
-		a.RateUSD = cl.rate()
+	if a.RateUSD = 0; cl.Rate() != a.Offer.USDPerHour {
+		a.RateUSD = cl.Rate()
 	}
 	if cl.Outcome == OutcomeSucceeded && a.Outcome == "" {
 		a.Outcome, a.Ended = cl.Outcome, cl.Ended
