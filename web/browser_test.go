@@ -200,6 +200,13 @@ func (b *browser) until(condition string) *browser {
 	return b
 }
 
+// focus puts the focus on an element, found and focused in one step of the page: by an ID that the browser was told before
+// it may be one that has been drawn anew meanwhile.
+func (b *browser) focus(selector string) *browser {
+	b.t.Helper()
+	return b.until(fmt.Sprintf(`((e) => { e.focus(); return document.activeElement === e })(document.querySelector(%q))`, selector))
+}
+
 // seen waits for an element that a selector finds, gone for there to be none, and counted for there to be so many.
 func (b *browser) seen(selector string) *browser {
 	b.t.Helper()

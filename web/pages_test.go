@@ -245,7 +245,7 @@ func TestAQueueIsDrainedAndResumed(t *testing.T) {
 	w.Drain()
 	b := open(t, w).visit("#/capacity").seen(`button[aria-label="Drain queue research"]`)
 	// What is drawn anew keeps the focus.
-	b.run(chromedp.Focus(chromedp.CSS(`button[aria-label="Suspend queue research"]`)))
+	b.focus(`button[aria-label="Suspend queue research"]`)
 	if err := w.Broker.SetQueue(t.Context(), "research", record.QueueSettings{MaxRunning: 3, MaxVCPU: 48}); err != nil {
 		t.Fatal(err)
 	}
@@ -308,8 +308,8 @@ func TestEveryPageIsReachedByKeys(t *testing.T) {
 	b.shoot("shortcuts").run(chromedp.KeyEvent(kb.Escape)).gone(`dialog`)
 	b.visit("#/jobs/" + job).seen(`[data-task]`)
 	b.run(chromedp.KeyEvent("2")).seen(`.run[data-bar]`)
-	b.run(chromedp.Focus(chromedp.CSS(`.run[tabindex="0"]`)), chromedp.KeyEvent(kb.ArrowDown), chromedp.KeyEvent(kb.Enter))
+	b.focus(`.run[tabindex="0"]`).run(chromedp.KeyEvent(kb.ArrowDown), chromedp.KeyEvent(kb.Enter))
 	b.seen(`.attempt-card`).run(chromedp.KeyEvent(kb.Escape)).until(`document.querySelector('.attempt-card') === null`)
-	b.run(chromedp.Focus(chromedp.CSS(`.plot`)), chromedp.KeyEvent(kb.ArrowRight)).
+	b.focus(`.plot`).run(chromedp.KeyEvent(kb.ArrowRight)).
 		until(`/\$/.test(document.querySelector('#said').textContent)`)
 }

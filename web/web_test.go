@@ -201,7 +201,7 @@ func TestTheDrawingIsMovedZoomedAndWalkedThrough(t *testing.T) {
 	if after := transform(); after == before {
 		t.Error("dragging moved nothing")
 	}
-	b.run(chromedp.Focus(chromedp.CSS(`[data-task="0"]`)), chromedp.KeyEvent(kb.ArrowRight), chromedp.KeyEvent(kb.ArrowRight))
+	b.focus(`[data-task="0"]`).run(chromedp.KeyEvent(kb.ArrowRight), chromedp.KeyEvent(kb.ArrowRight))
 	if at := eval[string](b, `document.activeElement.dataset.task`); at != "3" && at != "4" {
 		t.Errorf("two steps to the right of prepare-a is task %s", at)
 	}
