@@ -85,6 +85,8 @@ type Job struct {
 	Patience time.Duration `json:"patience,omitempty"`
 	// Regions limits every task to these places ("aws", "gcp:europe-west4"); empty is everywhere.
 	Regions []string `json:"regions,omitempty"`
+	// Placement are rules about where machines of several tasks stand to each other; see Groups.
+	Placement []Placement `json:"placement,omitempty"`
 	// Tasks are in the order of the file; edges refer to them by index.
 	Tasks []Task `json:"tasks"`
 	// Edges are in the order of MergeEdges when a reader made them: by To, then by From.
@@ -121,6 +123,10 @@ type Task struct {
 	Login bool `json:"login,omitempty"`
 	// Env may be shared between tasks: it is not to be changed.
 	Env map[string]string `json:"env,omitempty"`
+	// Labels are what rules of placement of other tasks know the task by.
+	Labels map[string]string `json:"labels,omitempty"`
+	// Placement are rules about where its machines stand to each other, and to those of tasks with labels.
+	Placement []Placement `json:"placement,omitempty"`
 	// Secrets names variables whose values are given apart, and never printed, in byte order. Env has none of them.
 	Secrets []string `json:"secrets,omitempty"`
 	Workdir string   `json:"workdir,omitempty"` // staged to each machine; a directory, a bucket URL, or a pack

@@ -40,6 +40,9 @@ func (j *Job) Validate() error {
 		}
 		names[t.Name] = i
 	}
+	if rule, err := j.CheckPlacement(); err != nil {
+		return fault.Within("placement"+fault.Index(rule), err)
+	}
 	return j.validateEdges()
 }
 
@@ -114,6 +117,7 @@ func (t *Task) validate() error {
 		fault.Within("framework", ifSet(t.Framework, Framework.Check)),
 		fault.Within("within", ifSet(t.Within, Within.Check)),
 		t.checkGang(),
+		t.CheckPlacement(),
 		t.validateResources(),
 		t.validateFiles(),
 		t.validateTimes(),

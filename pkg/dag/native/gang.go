@@ -27,6 +27,7 @@ type part struct {
 	role  string
 	on    []dag.Reaction
 	near  *yaml.Node // of all of the gang: within
+	rules *yaml.Node // of all of the gang: placement
 	// span is how many machines it begins with and may have; joins says of a part that it is one of those beyond.
 	span  span
 	joins bool
@@ -45,7 +46,7 @@ func (r *reader) partsOf(e yamlfile.Entry) ([]part, error) {
 		return []part{{name: e.Key, path: e.Key, entry: e}}, err
 	}
 	var on []dag.Reaction
-	var roles, near *yaml.Node
+	var roles, near, rules *yaml.Node
 	err = yamlfile.ReadFields(&r.Reader, gang, yamlfile.Fields[*part]{
 		"on": func(_ *part, n *yaml.Node) (err error) {
 			on, err = r.readOn(n)
@@ -53,6 +54,10 @@ func (r *reader) partsOf(e yamlfile.Entry) ([]part, error) {
 		},
 		"within": func(_ *part, n *yaml.Node) error {
 			near = n
+			return nil
+		},
+		"placement": func(_ *part, n *yaml.Node) error {
+			rules = n
 			return nil
 		},
 		"roles": func(_ *part, n *yaml.Node) error {
@@ -86,7 +91,7 @@ func (r *reader) partsOf(e yamlfile.Entry) ([]part, error) {
 		}
 		p := part{
 			name: name, path: e.Key + ".gang.roles." + role.Key, entry: role, outer: &e, role: role.Key, on: on,
-			near:    near,
+			near: near, rules: rules,
 			outputs: r.outputNames(role.Node), span: machines,
 		}
 		out = append(out, p)

@@ -100,6 +100,7 @@ func (w *writer) head() *yaml.Node {
 		m.add("keepOnFailure", plain(dag.FormatDuration(j.KeepOnFailure)))
 	}
 	m.texts("regions", j.Regions)
+	m.list("placement", writePlacement(j.Placement))
 	return m.node
 }
 
@@ -141,6 +142,8 @@ func (w *writer) task(i int) (*yaml.Node, error) {
 	m.text("framework", string(t.Framework))
 	m.text("within", string(t.Within))
 	m.part("on", writeOn(t.On))
+	m.part("labels", writeLabels(t.Labels))
+	m.list("placement", writePlacement(t.Placement))
 	m.list("inputs", writeInputs(t.Inputs))
 	m.list("outputs", writeOutputs(t.Outputs))
 	if c := t.Checkpoint; c != nil {

@@ -54,6 +54,9 @@ type reader struct {
 	secrets  []named           // of the job, in every task
 	defaults dag.Task
 	tasks    *yaml.Node
+	labels   map[string]string // of the job, under those of each task
+	rules    *yaml.Node        // of the job: placement
+	ruled    []ruled           // parallel to job.Placement
 
 	jobFields      yamlfile.Fields[*dag.Job]
 	taskFields     yamlfile.Fields[*dag.Task]
@@ -207,6 +210,14 @@ func (r *reader) forJob() yamlfile.Fields[*dag.Job] {
 			r.secrets, err = r.readSecrets(n, "secrets")
 			return err
 		},
+		"labels": func(_ *dag.Job, n *yaml.Node) (err error) {
+			r.labels, err = r.readLabels(n)
+			return err
+		},
+		"placement": func(_ *dag.Job, n *yaml.Node) error {
+			r.rules = n // read last, when all tasks are known
+			return nil
+		},
 		"defaults": func(_ *dag.Job, n *yaml.Node) error {
 			return yamlfile.ReadFields(y, n, r.defaultFields, &r.defaults)
 		},
@@ -325,6 +336,13 @@ func (r *reader) endTask(i int, t *dag.Task) error {
 		r.origin.Marks = append(r.origin.Marks, m)
 	}
 	r.addJobSecrets(t)
+	t.Labels = dag.MergeEnv(r.labels, t.Labels)
+	if err := dag.CheckLabels(t.Labels); err != nil {
+		return fault.At(r.origin.Tasks[i], fault.Within("labels", err))
+	}
+	if err := r.checkTaskRules(t); err != nil {
+		return err
+	}
 	t.Env = dag.MergeEnv(r.env, t.Env)
 	return fault.Within("secrets", notBoth(t))
 }
@@ -333,6 +351,7 @@ func (r *reader) endTask(i int, t *dag.Task) error {
 func copied(t dag.Task) dag.Task {
 	t.Resources = slices.Clone(t.Resources)
 	t.Time.On = maps.Clone(t.Time.On)
+	t.Placement = slices.Clone(t.Placement)
 	if t.Checkpoint != nil {
 		c := *t.Checkpoint
 		t.Checkpoint = &c
@@ -383,6 +402,9 @@ func (r *reader) finish() error {
 		return r.linkError(i, j.CycleError(cycle))
 	}
 	j.MergeEdges()
+	if err := r.finishPlacement(); err != nil {
+		return err
+	}
 	if i, err := j.CheckGangs(); i >= 0 {
 		path := dag.TaskPath(j.Tasks[i].Name)
 		if r.parts[i].outer != nil {

@@ -96,6 +96,17 @@ func buildSchema() object {
 		"disk":    with(ref("size"), "the size of the machine's disk"),
 		"image":   with(line, "a machine image or container image"),
 	}
+	labels := func(description string) object {
+		return object{
+			"type":          "object",
+			"maxProperties": dag.MaxLabels,
+			"propertyNames": object{"pattern": dag.LabelPattern},
+			"additionalProperties": object{
+				"type": []string{"string", "number", "boolean"}, "pattern": dag.LabelPattern,
+			},
+			"description": description,
+		}
+	}
 	alternative := record(nil, resources)
 	all := maps.Clone(resources)
 	all["anyOf"] = object{
@@ -179,6 +190,8 @@ func buildSchema() object {
 			},
 		},
 		"resources": with(ref("resources"), "what the task runs on"),
+		"labels":    labels("what rules of placement of other tasks know the task by"),
+		"placement": with(ref("placement"), "where its machines stand to each other, and to those of others"),
 	}
 	output := record([]string{"name"}, object{
 		"name": ref("name"),
@@ -268,7 +281,10 @@ func buildSchema() object {
 			"items":       object{"type": "string", "pattern": `^[^\s*:/]+(:[^\s*/]+)?$`},
 			"description": "the only places for every task: CLOUD or CLOUD:REGION",
 		},
-		"secrets":  secrets,
+		"secrets": secrets,
+		"labels":  labels("labels of every task"),
+		"placement": with(ref("placements"), "where machines of several tasks stand to each other: of those that a rule "+
+			"names, or of all"),
 		"env":      env("environment variables of every task"),
 		"defaults": with(record(nil, defaults), "fields of every task that does not have them itself"),
 		"tasks": object{
@@ -303,8 +319,29 @@ func buildSchema() object {
 			"additionalProperties": record(nil, role),
 			"description":          "the roles by name; fields of the task beside gang hold for each that does not have them",
 		},
-		"on": with(ref("on"), "what becomes of the gang when something happens to a machine of any role"),
+		"placement": with(ref("placement"), "where the machines of all roles stand to each other, and to those of others"),
+		"on":        with(ref("on"), "what becomes of the gang when something happens to a machine of any role"),
 	})
+	placement := func(of object) object {
+		level := func(says string, words ...any) object { return with(oneOf(words...), says) }
+		rule := func(required string, properties object) object {
+			maps.Copy(properties, of)
+			return record([]string{required}, properties)
+		}
+		one := object{"oneOf": []any{
+			rule("spread", object{
+				"spread": level("at most max machines in one", "region", "zone", "rack", "machine"),
+				"max": object{"type": "integer", "minimum": 1, "maximum": dag.MaxNodes,
+					"description": "how many; 1 if it is left out"},
+			}),
+			rule("pack", object{"pack": level("all machines in one", "region", "zone", "rack")}),
+			rule("apart", object{
+				"apart": labels("never where a task with one of these labels runs, of this job or another"),
+				"by":    level("how wide that is; machine if it is left out", "region", "zone", "rack", "machine"),
+			}),
+		}}
+		return object{"oneOf": []any{one, list(one, dag.MaxPlacements)}}
+	}
 	on := object{}
 	for event, words := range map[dag.Happening][]any{
 		dag.PodFailed:     {"restartGang", "restartRole", "abort"},
@@ -349,6 +386,9 @@ func buildSchema() object {
 			"name":      object{"type": "string", "pattern": dag.NamePattern},
 			"task":      taskSchema,
 			"gang":      gang,
+			"placement": placement(object{}),
+			"placements": placement(object{"of": with(list(ref("name"), dag.MaxPlaced),
+				"the tasks that it is about; all if it is left out. The name of a task with roles is all of them")}),
 			"on":        record(nil, on),
 			"resources": resourcesSchema,
 			"duration": object{
@@ -523,6 +563,8 @@ func TestSchemaRefusesWhatTheReaderRefuses(t *testing.T) {
 		"does not wait for the same tasks", "would lie where", "would lie in ", "of its own gang", "has 17 tasks", "gang.roles.a: has nothing to run", "has role ", "a task and of a role",
 		"be mounted", "cannot be a mount", "is in no bucket", "is uploaded to a bucket", "is no local path", "keeps its checkpoints",
 		"is for the machines of a gang", "says another within",
+		"machines of one task are in one", "no task is called", "what another rule packs", "whose gang is within",
+		"what is within another distance",
 	}
 	refused := 0
 	datadriven.RunTest(t, filepath.Join("testdata", "errors"), func(t *testing.T, d *datadriven.TestData) string {

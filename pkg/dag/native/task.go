@@ -38,6 +38,14 @@ func (r *reader) forDefaults() yamlfile.Fields[*dag.Task] {
 		},
 		"time":      func(t *dag.Task, n *yaml.Node) error { return r.readTime(&t.Time, n) },
 		"resources": r.readResources,
+		"labels": func(t *dag.Task, n *yaml.Node) (err error) {
+			t.Labels, err = r.readLabels(n)
+			return err
+		},
+		"placement": func(t *dag.Task, n *yaml.Node) (err error) {
+			t.Placement, err = r.readPlacement(n, "")
+			return err
+		},
 	}
 }
 

@@ -172,6 +172,18 @@ func genResources() *rapid.Generator[dag.Resources] {
 	})
 }
 
+// genLabels draws labels, at least so many.
+func genLabels(least int) *rapid.Generator[map[string]string] {
+	label := rapid.OneOf(rapid.SampledFrom([]string{"true", "1", "a/b.c", "no", "app"}),
+		rapid.StringMatching(`[A-Za-z0-9]([A-Za-z0-9._/-]{0,9}[A-Za-z0-9])?`))
+	return rapid.Map(rapid.MapOfN(label, label, least, 3), func(m map[string]string) map[string]string {
+		if len(m) == 0 {
+			return nil
+		}
+		return m
+	})
+}
+
 func genTask(name string) *rapid.Generator[dag.Task] {
 	return rapid.Custom(func(t *rapid.T) dag.Task {
 		task := dag.Task{
@@ -185,6 +197,10 @@ func genTask(name string) *rapid.Generator[dag.Task] {
 		} else {
 			task.Run = "x" + genText().Draw(t, "run")
 		}
+		task.Labels = genLabels(0).Draw(t, "labels")
+		task.Placement = rapid.SampledFrom([][]dag.Placement{nil, {{Spread: dag.LevelRack, Max: 2}, {Pack: dag.LevelZone}},
+			{{Apart: map[string]string{"app": "db"}}}, {{Apart: genLabels(1).Draw(t, "apart"), By: dag.LevelZone}},
+		}).Draw(t, "placement")
 		env := rapid.MapOfN(rapid.StringMatching(`[A-Z_][A-Z0-9_]{0,5}`), genText(), 0, 4).Draw(t, "env")
 		for _, variable := range slices.Sorted(maps.Keys(env)) {
 			if rapid.Bool().Draw(t, "secret") {
@@ -275,6 +291,10 @@ func Job() *rapid.Generator[*dag.Job] {
 		}
 		for _, name := range rapid.SliceOfNDistinct(genName(), 1, 6, rapid.ID[string]).Draw(t, "names") {
 			j.Tasks = append(j.Tasks, genTask(name).Draw(t, "task"))
+		}
+		if n := len(j.Tasks); n > 1 && rapid.Bool().Draw(t, "placed") {
+			j.Placement = []dag.Placement{{Spread: dag.LevelZone, Max: 5, Of: []string{j.Tasks[0].Name, j.Tasks[n-1].Name}},
+				{Pack: dag.LevelRegion, Of: []string{j.Tasks[n-2].Name, j.Tasks[n-1].Name}}}
 		}
 		rank := rapid.Permutation(indices(len(j.Tasks))).Draw(t, "rank")
 		sizes := dag.NewOutputSizes(j)

@@ -1,0 +1,246 @@
+package native
+
+import (
+	"maps"
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/tradewind-broker/tradewind/internal/fault"
+	"github.com/tradewind-broker/tradewind/internal/yamlfile"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// A rule of placement may stand at a task, for its own machines; at a gang, for those of all its roles; and at the job,
+// for those of the tasks that it names, or of all. The model knows rules of tasks and of the job alone.
+
+// ruled is where the file says a rule of the job.
+type ruled struct {
+	pos  fault.Position
+	path string
+}
+
+// readLabels reads a mapping of labels. Their values are text however they look to YAML.
+func (r *reader) readLabels(n *yaml.Node) (map[string]string, error) {
+	entries, err := r.Mapping(n)
+	if err != nil {
+		return nil, err
+	}
+	labels := make(map[string]string, len(entries))
+	for _, e := range entries {
+		if err := dag.CheckLabel(e.Key); err != nil {
+			return nil, fault.WithinKey(e.Key, fault.At(yamlfile.PositionOf(e.Name), err))
+		}
+		if labels[e.Key], err = r.Text(e.Node); err == nil {
+			err = fault.At(yamlfile.PositionOf(e.Node), dag.CheckLabel(labels[e.Key]))
+		}
+		if err != nil {
+			return nil, fault.WithinKey(e.Key, err)
+		}
+	}
+	if len(labels) > dag.MaxLabels {
+		return nil, fault.At(yamlfile.PositionOf(n), dag.CheckLabels(labels))
+	}
+	if len(labels) == 0 {
+		return nil, nil
+	}
+	return labels, nil
+}
+
+// readPlacement reads one rule, or a list of them. of is what a rule may name tasks by; empty is that it may not.
+func (r *reader) readPlacement(n *yaml.Node, of string) (rules []dag.Placement, err error) {
+	y := &r.Reader
+	level := func(at func(*dag.Placement) *dag.Level) func(*dag.Placement, *yaml.Node) error {
+		return yamlfile.TextField(y, at, word[dag.Level])
+	}
+	known := yamlfile.Fields[*dag.Placement]{
+		"spread": level(func(p *dag.Placement) *dag.Level { return &p.Spread }),
+		"pack":   level(func(p *dag.Placement) *dag.Level { return &p.Pack }),
+		"by":     level(func(p *dag.Placement) *dag.Level { return &p.By }),
+		"max": yamlfile.TextField(y, func(p *dag.Placement) *int { return &p.Max }, func(s string) (int, error) {
+			return dag.ParseInt(s, 1, dag.MaxNodes)
+		}),
+		"apart": func(p *dag.Placement, n *yaml.Node) (err error) {
+			p.Apart, err = r.readLabels(n)
+			return err
+		},
+	}
+	if of != "" {
+		known[of] = func(p *dag.Placement, n *yaml.Node) error {
+			return r.List(n, func(_ int, n *yaml.Node) error {
+				name, err := r.Text(n)
+				p.Of = append(p.Of, name)
+				return err
+			})
+		}
+	}
+	one := func(n *yaml.Node) error {
+		var p dag.Placement
+		err := yamlfile.ReadFields(y, n, known, &p)
+		if err == nil {
+			err = fault.At(yamlfile.PositionOf(n), p.Check())
+		}
+		rules = append(rules, p)
+		return err
+	}
+	if n.Kind != yaml.SequenceNode {
+		return rules, one(n)
+	}
+	return rules, r.List(n, func(_ int, n *yaml.Node) error { return one(n) })
+}
+
+// checkTaskRules checks a task's rules once all of the task is known.
+func (r *reader) checkTaskRules(t *dag.Task) error {
+	if len(t.Placement) == 0 {
+		return nil
+	}
+	return fault.At(r.origin.Tasks[r.current], t.CheckPlacement())
+}
+
+// finishPlacement reads the rules of gangs and of the job, which are about tasks that are all known by now.
+func (r *reader) finishPlacement() error {
+	for i, p := range r.parts {
+		if p.rules == nil || i > 0 && r.parts[i-1].rules == p.rules {
+			continue // of each gang once
+		}
+		members := r.named(p.outer.Key)
+		if err := r.gangPlacement(p, members); err != nil {
+			return fault.Within("tasks", fault.WithinKey(p.outer.Key, fault.Within("gang",
+				fault.Within("placement", err))))
+		}
+	}
+	if r.rules != nil {
+		if err := r.jobPlacement(); err != nil {
+			return fault.Within("placement", err)
+		}
+	}
+	if n, err := r.job.CheckPlacement(); err != nil {
+		if n >= len(r.ruled) {
+			return fault.Within("placement", err)
+		}
+		return fault.At(r.ruled[n].pos, fault.Within(r.ruled[n].path, err))
+	}
+	return nil
+}
+
+// named are the tasks that a name of the file means: one, or all roles of its gang and what joins them.
+func (r *reader) named(name string) (out []int) {
+	for i, p := range r.parts {
+		if p.name == name || p.outer != nil && p.outer.Key == name {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// gangPlacement has the rules of a gang be about all its machines. Zones and regions that pack it are what it is within.
+func (r *reader) gangPlacement(p part, members []int) error {
+	rules, err := r.readPlacement(p.rules, "")
+	if err != nil {
+		return err
+	}
+	for _, rule := range rules {
+		if within := dag.Within(rule.Pack); rule.Pack.Far() {
+			if p.near != nil && r.job.Tasks[members[0]].Within != within {
+				return r.Fault(p.rules, "packs by "+string(rule.Pack)+" what is within another distance",
+					"say one of the two")
+			}
+			for _, i := range members {
+				r.job.Tasks[i].Within = within
+			}
+			continue
+		}
+		r.add(rule, members, ruled{yamlfile.PositionOf(p.rules), dag.TaskPath(p.outer.Key) + ".gang.placement"})
+	}
+	return r.checkEach(members)
+}
+
+// add has a rule be one of the job, or of each of some tasks where it is about what others have.
+func (r *reader) add(rule dag.Placement, of []int, at ruled) {
+	rule.Of = nil
+	if len(rule.Apart) > 0 || len(of) == 1 {
+		for _, i := range of {
+			r.job.Tasks[i].Placement = append(r.job.Tasks[i].Placement, rule)
+		}
+		return
+	}
+	for _, i := range of {
+		rule.Of = append(rule.Of, r.job.Tasks[i].Name)
+	}
+	r.job.Placement, r.ruled = append(r.job.Placement, rule), append(r.ruled, at)
+}
+
+// checkEach checks rules that tasks were given beside their own.
+func (r *reader) checkEach(of []int) error {
+	for _, i := range of {
+		r.current = i
+		if err := r.checkTaskRules(&r.job.Tasks[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// jobPlacement reads the rules of the job.
+func (r *reader) jobPlacement() error {
+	rules, err := r.readPlacement(r.rules, "of")
+	if err != nil {
+		return err
+	}
+	nodes := []*yaml.Node{r.rules}
+	if r.rules.Kind == yaml.SequenceNode {
+		nodes = r.rules.Content
+	}
+	for n, rule := range rules {
+		at := ruled{yamlfile.PositionOf(nodes[n]), "placement" + fault.Index(n)}
+		var of []int
+		for k, name := range rule.Of {
+			tasks := r.named(name)
+			if tasks == nil {
+				return r.Fault(nodes[n], "of"+fault.Index(k)+": no task is called "+fault.Quote(name), "")
+			}
+			of = append(of, tasks...)
+		}
+		if rule.Of == nil {
+			for i := range r.parts {
+				of = append(of, i)
+			}
+		}
+		slices.Sort(of)
+		of = slices.Compact(of)
+		r.add(rule, of, at)
+		if err := r.checkEach(of); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func writeLabels(labels map[string]string) *mapping {
+	m := flow()
+	for _, k := range slices.Sorted(maps.Keys(labels)) {
+		m.add(k, text(labels[k]))
+	}
+	return m
+}
+
+// writePlacement writes rules as they are read.
+func writePlacement(rules []dag.Placement) (list []*yaml.Node) {
+	for i := range rules {
+		p, m := &rules[i], flow()
+		m.text("spread", string(p.Spread))
+		m.count("max", p.Max)
+		m.text("pack", string(p.Pack))
+		m.part("apart", writeLabels(p.Apart))
+		m.text("by", string(p.By))
+		if len(p.Of) > 0 {
+			names := &yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle}
+			for _, name := range p.Of {
+				names.Content = append(names.Content, text(name))
+			}
+			m.add("of", names)
+		}
+		list = append(list, m.node)
+	}
+	return list
+}
