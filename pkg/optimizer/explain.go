@@ -149,7 +149,7 @@ func (e *Explainer) Runners(task string, k int) ([]Runner, error) {
 	runners := make([]Runner, 0, len(cands))
 	for i := range cands {
 		c := &cands[i]
-		if i == e.picks[t] || grouped && e.model.site(c) != e.model.site(now) {
+		if i == e.picks[t] || grouped && e.model.site(c) != e.model.site(now) || !e.spreads(task, c) {
 			continue
 		}
 		r := Runner{Candidate: i, ID: c.ID}
@@ -163,6 +163,27 @@ func (e *Explainer) Runners(task string, k int) ([]Runner, error) {
 	}
 	slices.SortFunc(runners, e.compare)
 	return runners[:min(k, len(runners))], nil
+}
+
+// spreads says whether a task on another candidate, with all others where they are, leaves its groups spread.
+func (e *Explainer) spreads(task string, c *Candidate) bool {
+	for n := range e.model.Spread {
+		g := &e.model.Spread[n]
+		k := slices.Index(g.Tasks, task)
+		if k < 0 {
+			continue
+		}
+		used, site := g.machines(k), e.model.siteBy(c, g.By)
+		for j, id := range g.Tasks {
+			if j != k && e.model.siteBy(e.chosen(e.rank[id]), g.By) == site {
+				used += g.machines(j)
+			}
+		}
+		if used > g.Most {
+			return false
+		}
+	}
+	return true
 }
 
 // longestAround is the length of the longest path that avoids t.

@@ -62,7 +62,7 @@ type Gap struct {
 // nothing is left out. An infeasible model has no points and a complete front.
 // Errors are those of [Solve].
 func Frontier(ctx context.Context, m *Model, o FrontierOptions) (*Front, error) {
-	if len(m.Together) > 0 {
+	if len(m.Together) > 0 && len(m.Spread) == 0 {
 		return frontierTogether(ctx, m, o)
 	}
 	f, err := frameFor(m, foldPareto)

@@ -49,6 +49,8 @@ type Model struct {
 	// Together are groups of tasks, by their ids, that are placed together: on candidates of one site
 	// (Candidate.Site). A task is in one group at most.
 	Together [][]string `json:"together,omitempty"`
+	// Spread are groups of tasks of which only so many machines are at one site. A task may be in several.
+	Spread []Spread `json:"spread,omitempty"`
 }
 
 // Task is one unit of work and the offers it could run on. A pinned input is a
@@ -79,6 +81,8 @@ type Candidate struct {
 	// Site is what the tasks of a group have in common where they are placed
 	// together, for instance a zone; empty is the place. Nothing else looks at it.
 	Site string `json:"site,omitempty"`
+	// Zone is a part of the place, for groups that are spread over zones; empty is the whole place.
+	Zone string `json:"zone,omitempty"`
 }
 
 // Edge moves GiB of data from the task named From to the task named To, which

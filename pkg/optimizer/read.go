@@ -14,7 +14,7 @@ import (
 // unknown, repeated and missing fields, trailing text and anything that
 // [Model.Validate] refuses are a *[ModelError] that names the field;
 // "deadlineHours", "budgetUSD" and "carbonCapKg" alone may be left out or null, a
-// candidate's "kgCO2" and "site" and the list "together" may be left out, and a list may be null for empty. Memory is
+// candidate's "kgCO2", "site" and "zone" and the lists "together" and "spread" may be left out, and a list may be null for empty. Memory is
 // bounded by a small multiple of the text's size, itself at most
 // [MaxModelBytes]. An error of r is returned wrapped.
 func ReadModel(r io.Reader) (*Model, error) {
@@ -55,6 +55,7 @@ func (p *parser) model() (*Model, error) {
 		{"tasks", true, func() error { return p.tasks(m) }},
 		{"edges", true, func() error { return p.edges(m) }},
 		{"together", false, func() error { return p.together(m) }},
+		{"spread", false, func() error { return p.spread(m) }},
 	})
 	return m, err
 }
@@ -96,6 +97,7 @@ func (p *parser) tasks(m *Model) error {
 		{"hours", true, func() error { return p.number(&c.Hours) }},
 		{"kgCO2", false, func() error { return p.number(&c.KgCO2) }},
 		{"site", false, func() error { return p.text(&c.Site) }},
+		{"zone", false, func() error { return p.text(&c.Zone) }},
 	}
 	task := []field{
 		{"id", true, func() error { return p.text(&t.ID) }},
@@ -144,6 +146,36 @@ func (p *parser) together(m *Model) error {
 			return err
 		})
 		m.Together = append(m.Together, group)
+		return err
+	})
+}
+
+func (p *parser) spread(m *Model) error {
+	var g Spread
+	group := []field{
+		{"tasks", true, func() error {
+			return p.list(MaxTasks, func() error {
+				var id string
+				err := p.text(&id)
+				g.Tasks = append(g.Tasks, id)
+				return err
+			})
+		}},
+		{"machines", false, func() error {
+			return p.list(MaxTasks, func() error {
+				var n int
+				err := p.count(&n)
+				g.Machines = append(g.Machines, n)
+				return err
+			})
+		}},
+		{"by", true, func() error { return p.text((*string)(&g.By)) }},
+		{"most", true, func() error { return p.count(&g.Most) }},
+	}
+	return p.list(MaxTasks, func() error {
+		g = Spread{}
+		err := p.object(group)
+		m.Spread = append(m.Spread, g)
 		return err
 	})
 }
@@ -258,6 +290,19 @@ func (p *parser) index(i *int) error {
 		return p.errorf("%g is not an index into the places", x)
 	}
 	*i = int(x)
+	return nil
+}
+
+// count reads a whole number, of machines.
+func (p *parser) count(n *int) error {
+	var x float64
+	if err := p.number(&x); err != nil {
+		return err
+	}
+	if x != math.Trunc(x) || x > MaxTasks {
+		return p.errorf("%g is not a number of machines", x)
+	}
+	*n = int(x)
 	return nil
 }
 

@@ -28,6 +28,9 @@ func solve(ctx context.Context, m *Model, o Options, th search.Thresholds) (*Sol
 
 // solveOn is solve on a meter.
 func solveOn(meter *search.Meter, m *Model, hint []int, th search.Thresholds) (*Solution, error) {
+	if len(m.Spread) > 0 {
+		return solveSpread(m, hint, th, meter)
+	}
 	if len(m.Together) > 0 {
 		return solveTogether(m, hint, th, meter)
 	}

@@ -1,6 +1,7 @@
 package optimizer
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -79,7 +80,7 @@ func (m *Model) check() error {
 	if err := m.checkTasks(); err != nil {
 		return err
 	}
-	return m.checkTogether()
+	return cmp.Or(m.checkTogether(), m.checkSpread())
 }
 
 func (m *Model) checkBounds() error {

@@ -1,0 +1,381 @@
+package optimizer
+
+import (
+	"cmp"
+	"container/heap"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/search"
+)
+
+// A model whose tasks are spread is solved first as if they were not. Where a plan has too many machines of a group at
+// one site, the first of its tasks there is to leave the site, or it stays and the second is to leave, and so on: one of
+// them has to, so no plan is lost, and no two of these ways have a plan in common. Each is a model with fewer candidates,
+// and its objective is no better, so that the ways are taken in the order of their bounds until the next is no better than
+// the best plan that keeps to all rules. Of tasks that are alike in all that matters it is enough that the first leaves.
+
+// Spread is a group of tasks of which at most Most machines are at one site.
+type Spread struct {
+	// Tasks are the ids of its tasks.
+	Tasks []string `json:"tasks"`
+	// Machines are how many each of them has, in their order; empty is one each.
+	Machines []int `json:"machines,omitempty"`
+	// By says what a site is: a place, or a zone of one (Candidate.Zone).
+	By SiteKind `json:"by"`
+	// Most is at least 1.
+	Most int `json:"most"`
+}
+
+// SiteKind is what tasks are spread over.
+type SiteKind string
+
+// What tasks are spread over.
+const (
+	ByPlace SiteKind = "place"
+	ByZone  SiteKind = "zone"
+)
+
+// siteBy is the site of a candidate.
+func (m *Model) siteBy(c *Candidate, by SiteKind) string {
+	if by == ByZone && c.Zone != "" {
+		return m.Places[c.Place] + "/" + c.Zone
+	}
+	return m.Places[c.Place]
+}
+
+// machines is how many a group's task has.
+func (g *Spread) machines(k int) int {
+	if len(g.Machines) == 0 {
+		return 1
+	}
+	return g.Machines[k]
+}
+
+// checkSpread tests the groups that are spread.
+func (m *Model) checkSpread() error {
+	if len(m.Spread) == 0 {
+		return nil
+	}
+	known := make(map[string]bool, len(m.Tasks))
+	for i := range m.Tasks {
+		known[m.Tasks[i].ID] = true
+	}
+	for n := range m.Spread {
+		g, field := &m.Spread[n], indexed("spread", n)
+		seen := map[string]bool{}
+		for k, id := range g.Tasks {
+			switch at := indexed(field+".tasks", k); {
+			case !known[id]:
+				return modelErrorf(at, "no task has the id %q", clip(id))
+			case seen[id]:
+				return modelErrorf(at, "%q is named twice", clip(id))
+			}
+			seen[id] = true
+		}
+		switch {
+		case g.By != ByPlace && g.By != ByZone:
+			return modelErrorf(field+".by", "%q is neither %q nor %q", clip(string(g.By)), ByPlace, ByZone)
+		case g.Most < 1:
+			return modelErrorf(field+".most", "%d is less than 1", g.Most)
+		case len(g.Machines) > 0 && len(g.Machines) != len(g.Tasks):
+			return modelErrorf(field+".machines", "%d numbers for %d tasks", len(g.Machines), len(g.Tasks))
+		}
+		for k, n := range g.Machines {
+			if n < 1 {
+				return modelErrorf(indexed(field+".machines", k), "%d is less than 1", n)
+			}
+		}
+	}
+	return nil
+}
+
+// spread is the search over what tasks leave which sites.
+type spread struct {
+	m      *Model
+	groups []spreadGroup
+	alike  map[[2]int]bool // pairs of tasks with the same candidates and edges
+	open   branches
+	count  int
+
+	hint       []int
+	thresholds search.Thresholds
+	meter      *search.Meter
+	best, none *Solution
+	lower      float64
+	undecided  error
+}
+
+// spreadGroup is a group with its tasks as indexes.
+type spreadGroup struct {
+	*Spread
+	tasks []int
+}
+
+// branch is a model with fewer candidates: of the tasks that have lost some, which are left; and the plan that is best
+// there as far as its groups are not looked at.
+type branch struct {
+	left  map[int][]int
+	sol   *Solution
+	order int // of those with the same bound the last goes first: it is nearer to a plan
+}
+
+type branches []*branch
+
+func (b branches) Len() int { return len(b) }
+func (b branches) Less(i, j int) bool {
+	return cmp.Or(cmp.Compare(b[i].sol.Bound, b[j].sol.Bound), cmp.Compare(b[j].order, b[i].order)) < 0
+}
+func (b branches) Swap(i, j int) { b[i], b[j] = b[j], b[i] }
+
+// Push implements heap.Interface.
+func (b *branches) Push(x any) { *b = append(*b, x.(*branch)) } //nolint:forcetypeassert // of this file alone
+
+// Pop implements heap.Interface.
+func (b *branches) Pop() any {
+	last := (*b)[len(*b)-1]
+	*b = (*b)[:len(*b)-1]
+	return last
+}
+
+// solveSpread solves a model with groups that are spread.
+func solveSpread(m *Model, hint []int, th search.Thresholds, meter *search.Meter) (*Solution, error) {
+	if err := m.check(); err != nil {
+		return nil, err
+	}
+	s := &spread{m: m, hint: hint, thresholds: th, meter: meter, lower: math.Inf(1), alike: map[[2]int]bool{}}
+	index := make(map[string]int, len(m.Tasks))
+	for i := range m.Tasks {
+		index[m.Tasks[i].ID] = i
+	}
+	for n := range m.Spread {
+		g := spreadGroup{Spread: &m.Spread[n]}
+		for _, id := range g.Tasks {
+			g.tasks = append(g.tasks, index[id])
+		}
+		s.groups = append(s.groups, g)
+	}
+	if err := s.try(map[int][]int{}); err != nil {
+		return nil, err
+	}
+	for s.open.Len() > 0 {
+		b := heap.Pop(&s.open).(*branch) //nolint:forcetypeassert // of this file alone
+		if s.best != nil && b.sol.Bound >= search.CutBelow(s.best.Objective) {
+			break
+		}
+		if meter.Stopped {
+			s.lower = min(s.lower, b.sol.Bound)
+			break
+		}
+		if err := s.part(b); err != nil {
+			return nil, err
+		}
+	}
+	return s.answer()
+}
+
+// try solves a branch. A plan that keeps to all rules is one of the model's, and what else there is in the branch is no
+// better; any other opens the branch.
+func (s *spread) try(left map[int][]int) error {
+	for i := range s.m.Tasks {
+		if of, cut := left[i]; cut && len(of) == 0 {
+			s.none = nearer(s.none, s.noRoom(i))
+			return nil
+		}
+	}
+	m := *s.m
+	m.Spread, m.Tasks = nil, slices.Clone(s.m.Tasks)
+	hint := slices.Clone(s.hint)
+	for i, of := range left {
+		m.Tasks[i].Candidates = make([]Candidate, len(of))
+		for k, c := range of {
+			m.Tasks[i].Candidates[k] = s.m.Tasks[i].Candidates[c]
+		}
+		if len(hint) == len(m.Tasks) {
+			hint[i] = slices.Index(of, hint[i])
+		}
+	}
+	part := s.meter.Part(0.5)
+	sol, err := solveOn(part, &m, hint, s.thresholds)
+	s.meter.Join(part)
+	switch {
+	case err != nil && s.meter.Cancelled() == nil && errors.Is(err, ErrUndecided):
+		s.undecided, s.lower = err, math.Inf(-1)
+		return nil
+	case err != nil:
+		return err
+	case sol.Status == Infeasible:
+		s.none = nearer(s.none, sol)
+		return nil
+	}
+	for i, k := range sol.Picks {
+		if of, cut := left[i]; cut {
+			sol.Picks[i] = of[k]
+		}
+	}
+	if g, _ := s.crowded(sol.Picks); g < 0 {
+		s.lower = min(s.lower, sol.Bound)
+		if s.best == nil || better(sol, s.best) {
+			s.best = sol
+		}
+		return nil
+	}
+	s.count++
+	heap.Push(&s.open, &branch{left: left, sol: sol, order: s.count})
+	return nil
+}
+
+// noRoom says that a task of a group has no site left.
+func (s *spread) noRoom(task int) *Solution {
+	for _, g := range s.groups {
+		if slices.Contains(g.tasks, task) {
+			return &Solution{Status: Infeasible, Message: fmt.Sprintf(
+				"there are not enough %ss with a candidate for each of %s, at most %d machines in one", g.By,
+				clip(strings.Join(g.Tasks, ", ")), g.Most), Reason: &Reason{Constraint: NoCandidates, Tasks: g.Tasks}}
+		}
+	}
+	return nil
+}
+
+// crowded finds a group that a plan has too many machines of at one site, the largest such crowd, and its tasks there by
+// their place in the group. The group is negative where there is none.
+func (s *spread) crowded(picks []int) (group int, there []int) {
+	group = -1
+	for n := range s.groups {
+		at, used := map[string][]int{}, map[string]int{}
+		g := &s.groups[n]
+		for k, task := range g.tasks {
+			site := s.m.siteBy(&s.m.Tasks[task].Candidates[picks[task]], g.By)
+			at[site] = append(at[site], k)
+			used[site] += g.machines(k)
+		}
+		for k := range g.tasks { // in order, so that the same model gives the same answer
+			site := s.m.siteBy(&s.m.Tasks[g.tasks[k]].Candidates[picks[g.tasks[k]]], g.By)
+			if used[site] > g.Most && len(at[site]) > len(there) {
+				group, there = n, at[site]
+			}
+		}
+	}
+	return group, there
+}
+
+// part parts a branch by who of a crowd leaves the site.
+func (s *spread) part(b *branch) error {
+	n, there := s.crowded(b.sol.Picks)
+	g := &s.groups[n]
+	first := g.tasks[there[0]]
+	site := s.m.siteBy(&s.m.Tasks[first].Candidates[b.sol.Picks[first]], g.By)
+	stay, used := cloneLeft(b.left), 0
+	for i, k := range there {
+		task := g.tasks[k]
+		if !slices.ContainsFunc(there[:i], func(before int) bool { return s.same(b, n, before, k) }) {
+			leaves := cloneLeft(stay)
+			leaves[task] = s.filter(leaves, task, func(c *Candidate) bool { return s.m.siteBy(c, g.By) != site })
+			if err := s.try(leaves); err != nil {
+				return err
+			}
+		}
+		stay[task] = s.filter(stay, task, func(c *Candidate) bool { return s.m.siteBy(c, g.By) == site })
+		if used += g.machines(k); used > g.Most {
+			break // they cannot all stay
+		}
+		for j, other := range g.tasks { // who does not fit beside those that stay is elsewhere
+			if !slices.Contains(there[:i+1], j) && used+g.machines(j) > g.Most {
+				stay[other] = s.filter(stay, other, func(c *Candidate) bool { return s.m.siteBy(c, g.By) != site })
+			}
+		}
+	}
+	return nil
+}
+
+// filter is which candidates of a task are left that pass a test.
+func (s *spread) filter(left map[int][]int, task int, keep func(*Candidate) bool) []int {
+	out := []int{}
+	of, cut := left[task]
+	for c := range s.m.Tasks[task].Candidates {
+		if (!cut || slices.Contains(of, c)) && keep(&s.m.Tasks[task].Candidates[c]) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+func cloneLeft(left map[int][]int) map[int][]int {
+	out := make(map[int][]int, len(left)+1)
+	for i, of := range left {
+		out[i] = of
+	}
+	return out
+}
+
+// same says whether two tasks of a group can change places in a branch: a plan with one of them elsewhere is then as
+// good as that with the other.
+func (s *spread) same(b *branch, group, x, y int) bool {
+	g := &s.groups[group]
+	i, j := g.tasks[x], g.tasks[y]
+	of, cut := b.left[i]
+	other, cutToo := b.left[j]
+	if g.machines(x) != g.machines(y) || cut != cutToo || !slices.Equal(of, other) {
+		return false
+	}
+	key := [2]int{min(i, j), max(i, j)}
+	known, ok := s.alike[key]
+	if !ok {
+		known = s.compare(i, j)
+		s.alike[key] = known
+	}
+	return known
+}
+
+// compare says whether two tasks have the same candidates, edges and groups.
+func (s *spread) compare(i, j int) bool {
+	a, b := &s.m.Tasks[i], &s.m.Tasks[j]
+	if !slices.Equal(a.Candidates, b.Candidates) {
+		return false
+	}
+	in := func(ids []string) bool { return slices.Contains(ids, a.ID) == slices.Contains(ids, b.ID) }
+	for _, ids := range s.m.Together {
+		if !in(ids) {
+			return false
+		}
+	}
+	for n := range s.m.Spread {
+		g := &s.m.Spread[n]
+		x, y := slices.Index(g.Tasks, a.ID), slices.Index(g.Tasks, b.ID)
+		if (x < 0) != (y < 0) || x >= 0 && g.machines(x) != g.machines(y) {
+			return false
+		}
+	}
+	return slices.Equal(s.edgesOf(a.ID), s.edgesOf(b.ID))
+}
+
+// edgesOf is what a task has to do with others.
+func (s *spread) edgesOf(id string) (out []Edge) {
+	for _, e := range s.m.Edges {
+		switch id {
+		case e.From:
+			out = append(out, Edge{To: e.To, GiB: e.GiB})
+		case e.To:
+			out = append(out, Edge{From: e.From, GiB: e.GiB})
+		}
+	}
+	slices.SortFunc(out, func(x, y Edge) int {
+		return cmp.Or(strings.Compare(x.From, y.From), strings.Compare(x.To, y.To), cmp.Compare(x.GiB, y.GiB))
+	})
+	return out
+}
+
+// answer is what the search has come to.
+func (s *spread) answer() (*Solution, error) {
+	t := together{m: s.m, meter: s.meter, best: s.best, none: s.none, lower: s.lower, undecided: s.undecided}
+	for _, b := range s.open {
+		t.lower = min(t.lower, b.sol.Bound)
+	}
+	if t.best == nil && s.open.Len() > 0 && t.undecided == nil {
+		t.meter.Stopped = true
+	}
+	return t.answer()
+}
