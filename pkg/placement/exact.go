@@ -122,7 +122,7 @@ func (e *exact) twin(first, m int32) bool {
 		return false
 	}
 	for k := first; k < m; k++ {
-		if len(e.n.on[k]) == 0 && e.n.p.Machines[k].Shape == e.n.p.Machines[m].Shape {
+		if len(e.n.on[k]) == 0 && e.n.places == nil && e.n.p.Machines[k].Shape == e.n.p.Machines[m].Shape {
 			return true
 		}
 	}

@@ -43,6 +43,7 @@ type Network struct {
 	p      *Problem
 	o      Options
 	limits *Limits
+	places *places
 	dims   int
 
 	free    []int64 // of each machine, dims long
@@ -95,7 +96,7 @@ func New(p *Problem, o Options) (*Network, error) {
 	own := *p
 	own.Machines, own.Apps, own.Instances = slices.Clone(p.Machines), slices.Clone(p.Apps), slices.Clone(p.Instances)
 	own.Rules, own.Shapes = slices.Clone(p.Rules), slices.Clone(p.Shapes)
-	n := &Network{p: &own, o: o, limits: NewLimits(p), dims: p.Dims(), rackNo: map[[2]int]int32{}, epoch: 1}
+	n := &Network{p: &own, o: o, limits: NewLimits(p), places: newPlaces(p), dims: p.Dims(), rackNo: map[[2]int]int32{}, epoch: 1}
 	n.space = newScratch(n.dims)
 	n.waiting, n.edges = make([][]int32, len(p.Apps)), make([][]edge, len(p.Apps))
 	racked := slices.ContainsFunc(p.Machines, func(m Machine) bool { return m.Rack != 0 || m.Cluster != 0 })
@@ -151,6 +152,11 @@ func (n *Network) freed(m int32) {
 	r := &n.racks[n.rackOf[m]]
 	r.epoch++
 	n.epoch++
+	if n.places != nil { // what goes here may let something come elsewhere
+		for i := range n.racks {
+			n.racks[i].epoch++
+		}
+	}
 	block := r.block(int(n.inRow[m])/blockSize, n.dims)
 	for d, x := range n.freeOf(m) {
 		r.most[d], block[d] = max(r.most[d], x), max(block[d], x)
@@ -179,6 +185,9 @@ func within(need, free []int64) bool {
 }
 
 func (n *Network) allows(m, app int32) bool {
+	if n.places != nil && !n.places.allow(m, app) {
+		return false
+	}
 	held := &n.held[m]
 	self := held.Get(app) + 1
 	if self > n.limits.Self[app] {
@@ -200,6 +209,9 @@ func (n *Network) put(i, m int32) {
 		free[d] -= x
 	}
 	n.held[m].Add(app, 1)
+	if n.places != nil {
+		n.places.add(m, app, 1)
+	}
 	n.on[m] = append(n.on[m], i)
 	n.at[i] = m
 }
@@ -212,6 +224,9 @@ func (n *Network) take(i int32) {
 		free[d] += x
 	}
 	n.held[m].Add(app, -1)
+	if n.places != nil {
+		n.places.add(m, app, -1)
+	}
 	at := slices.Index(n.on[m], i)
 	n.on[m] = slices.Delete(n.on[m], at, at+1)
 	n.at[i] = Unplaced

@@ -46,6 +46,7 @@ type App struct {
 	Name     string
 	Demand   []int64 // as Shape.Capacity
 	Priority int     // 0 is the lowest
+	Barred   []int32 // machines that its instances may not be on
 }
 
 // Instance is one container of an app.
@@ -71,6 +72,7 @@ type Problem struct {
 	Apps      []App
 	Instances []Instance
 	Rules     []Rule
+	Groups    []Group
 }
 
 // Assignment is the machine of each instance of a problem, or Unplaced.
@@ -110,7 +112,8 @@ func (p *Problem) PointName(d int) string {
 
 // Validate says whether the problem is well formed; its error wraps ErrProblem and names the field.
 func (p *Problem) Validate() error {
-	for _, check := range []func() error{p.validateMachines, p.validateApps, p.validateInstances} {
+	for _, check := range []func() error{p.validateMachines, p.validateApps, p.validateInstances,
+		p.validateGroups} {
 		if err := check(); err != nil {
 			return fmt.Errorf("%w: %w", ErrProblem, err)
 		}

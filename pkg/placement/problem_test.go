@@ -39,14 +39,72 @@ func small(t *rapid.T, instances, machines int) *placement.Problem {
 	for range rapid.IntRange(0, 5).Draw(t, "rules") {
 		p.Rules = append(p.Rules, placement.Rule{A: app.Draw(t, "a"), B: app.Draw(t, "b"), Max: rapid.Int32Range(0, 2).Draw(t, "max")})
 	}
+	if rapid.Bool().Draw(t, "places") {
+		places(t, p)
+	}
 	for i := range rapid.IntRange(1, instances).Draw(t, "instances") {
 		p.Instances = append(p.Instances, placement.Instance{Name: fmt.Sprint("i", i), App: app.Draw(t, "app"), Machine: placement.Unplaced})
 	}
 	return p
 }
 
+// places draws groups that are spread or packed, and machines that apps are barred from.
+func places(t *rapid.T, p *placement.Problem) {
+	for m := range p.Machines {
+		p.Machines[m].Cluster = rapid.IntRange(0, 1).Draw(t, "cluster")
+	}
+	for range rapid.IntRange(0, 2).Draw(t, "groups") {
+		g := placement.Group{By: placement.Level(rapid.IntRange(0, 1).Draw(t, "by")), Most: rapid.Int32Range(0, 2).Draw(t, "most")}
+		for a := range p.Apps {
+			if rapid.Bool().Draw(t, "in") {
+				g.Apps = append(g.Apps, int32(a))
+			}
+		}
+		p.Groups = append(p.Groups, g)
+	}
+	for a := range p.Apps {
+		if rapid.IntRange(0, 3).Draw(t, "barred") == 0 {
+			p.Apps[a].Barred = []int32{rapid.Int32Range(0, int32(len(p.Machines)-1)).Draw(t, "from")}
+		}
+	}
+}
+
+// placed says, in the plainest way, whether an assignment keeps groups and bars.
+func placed(p *placement.Problem, a placement.Assignment) bool {
+	for i, m := range a {
+		for _, b := range p.Apps[p.Instances[i].App].Barred {
+			if m == b {
+				return false
+			}
+		}
+	}
+	for _, g := range p.Groups {
+		in := map[string]int{}
+		for i, m := range a {
+			for _, app := range g.Apps {
+				if m != placement.Unplaced && p.Instances[i].App == app {
+					at := fmt.Sprint(p.Machines[m].Cluster)
+					if g.By == placement.ByRack {
+						at += fmt.Sprint("/", p.Machines[m].Rack)
+					}
+					in[at]++
+				}
+			}
+		}
+		for _, n := range in {
+			if g.Most == 0 && len(in) > 1 || g.Most > 0 && n > int(g.Most) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // allowed says, in the plainest way, whether an assignment keeps capacities and rules.
 func allowed(p *placement.Problem, a placement.Assignment) bool {
+	if !placed(p, a) {
+		return false
+	}
 	for m := range p.Machines {
 		count := make([]int, len(p.Apps))
 		load := make([]int64, p.Dims())

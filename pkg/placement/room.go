@@ -107,6 +107,9 @@ func (n *Network) leave(m, app int32, may func(int32) bool) []int32 {
 	if n.limits.Self[app] < 1 || !within(n.p.Apps[app].Demand, n.p.Shapes[n.p.Machines[m].Shape].Capacity) {
 		return nil
 	}
+	if n.places != nil && !n.places.allow(m, app) {
+		return nil // whoever leaves the machine
+	}
 	l := leaving{n: n, m: m, app: app}
 	for _, i := range n.on[m] {
 		if may == nil || may(i) {

@@ -28,8 +28,12 @@ type Result struct {
 // priority and left without a machine, unless a proof shows that the weighted flow grows by it; it never shrinks.
 func (n *Network) Solve() *Result {
 	before := slices.Clone(n.at)
-	n.fill()
-	n.augment()
+	if n.places != nil {
+		n.packing()
+	} else {
+		n.fill()
+		n.augment()
+	}
 	optimal := n.waits() == 0
 	if !optimal && n.o.Exact > 0 {
 		optimal = n.prove()

@@ -14,6 +14,7 @@ type Kind string
 const (
 	OverCapacity Kind = "capacity" // a machine holds more of a resource than it has
 	Together     Kind = "affinity" // a machine holds instances that a rule keeps apart
+	Misplaced    Kind = "place"    // an instance is where it is barred from, or a group is not spread or packed as it is to be
 	Outranked    Kind = "priority" // an instance waits while ones of lower priority hold its place
 )
 
@@ -65,6 +66,7 @@ func Verify(p *Problem, a Assignment) (*Report, error) {
 		v.capacity(m, apps)
 		v.affinity(m, apps)
 	}
+	v.groups(on)
 	v.priority(on, waiting)
 	return r, nil
 }
@@ -167,7 +169,7 @@ func (v *verifier) priority(on [][]int32, waiting map[int32]bool) {
 	slices.SortFunc(apps, cmp.Compare[int32])
 	for _, app := range apps {
 		for m := range on {
-			if n := v.outranked(app, m, on[m]); n > 0 {
+			if n := v.outranked(app, m, on); n > 0 {
 				v.add(Outranked, m, "%s (priority %d) waits while %d of lower priority hold what it needs",
 					v.p.Apps[app].Name, v.p.Apps[app].Priority, n)
 				break
@@ -178,7 +180,8 @@ func (v *verifier) priority(on [][]int32, waiting map[int32]bool) {
 
 // outranked is how many instances of lower priority are on a machine that would
 // hold the app if they were not there, or 0 if it would not or there are none.
-func (v *verifier) outranked(app int32, m int, apps []int32) int {
+func (v *verifier) outranked(app int32, m int, on [][]int32) int {
+	apps := on[m]
 	kept := []int32{app}
 	for _, other := range apps {
 		if v.p.Apps[other].Priority >= v.p.Apps[app].Priority {
@@ -186,7 +189,7 @@ func (v *verifier) outranked(app int32, m int, apps []int32) int {
 		}
 	}
 	below := len(apps) + 1 - len(kept)
-	if below == 0 || len(v.broken(kept)) > 0 {
+	if below == 0 || len(v.broken(kept)) > 0 || v.misplaced(on, app, m) {
 		return 0
 	}
 	capacity := v.p.Shapes[v.p.Machines[m].Shape].Capacity
@@ -196,4 +199,71 @@ func (v *verifier) outranked(app int32, m int, apps []int32) int {
 		}
 	}
 	return below
+}
+
+// groups checks what is wider than a machine: where apps are barred from, and groups.
+func (v *verifier) groups(on [][]int32) {
+	for m, apps := range on {
+		for _, app := range slices.Compact(slices.Sorted(slices.Values(apps))) {
+			if slices.Contains(v.p.Apps[app].Barred, int32(m)) { //nolint:gosec // machines in memory
+				v.add(Misplaced, m, "%s is barred from it", v.p.Apps[app].Name)
+			}
+		}
+	}
+	for g := range v.p.Groups {
+		group := &v.p.Groups[g]
+		in := v.inPlaces(group, on)
+		for _, place := range in {
+			switch {
+			case group.Packs() && len(in) > 1:
+				v.add(Misplaced, place.machine, "%d of group %d are in its %s, and others elsewhere", place.count, g, group.By)
+			case !group.Packs() && place.count > int(group.Most):
+				v.add(Misplaced, place.machine, "%d of group %d are in its %s, at most %d", place.count, g, group.By,
+					group.Most)
+			}
+		}
+	}
+}
+
+// place is how many of a group are in a rack or cluster, and one machine of it.
+type place struct{ machine, count int }
+
+// inPlaces counts a group by rack or cluster, in the order of machines.
+func (v *verifier) inPlaces(g *Group, on [][]int32) (out []place) {
+	index := map[[2]int]int{}
+	for m, apps := range on {
+		machine := v.p.Machines[m]
+		key := [2]int{machine.Cluster, machine.Rack}
+		if g.By == ByCluster {
+			key[1] = 0
+		}
+		for _, app := range apps {
+			if !slices.Contains(g.Apps, app) {
+				continue
+			}
+			at, known := index[key]
+			if !known {
+				at = len(out)
+				index[key] = at
+				out = append(out, place{machine: m})
+			}
+			out[at].count++
+		}
+	}
+	return out
+}
+
+// misplaced says whether one more of an app on a machine would be where it is not to be.
+func (v *verifier) misplaced(on [][]int32, app int32, m int) bool {
+	if len(v.p.Groups) == 0 && len(v.p.Apps[app].Barred) == 0 {
+		return false
+	}
+	// As the network has it, what would go counts as being there still.
+	then := slices.Clone(on)
+	then[m] = append(slices.Clone(on[m]), app)
+	before := len(v.report.Violations)
+	v.groups(then)
+	wrong := len(v.report.Violations) > before
+	v.report.Violations = v.report.Violations[:before]
+	return wrong
 }
