@@ -150,6 +150,11 @@ func (n *Network) packing() {
 	for g := range n.places.target {
 		n.places.target[g] = none
 	}
+	if n.waits() > 0 { // a part of a group may still have a place
+		n.requeue()
+		n.fill()
+		n.augment()
+	}
 }
 
 // aim gives each group that is packed and has no place a place to try.
