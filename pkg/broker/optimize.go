@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
@@ -15,6 +16,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
 // planFor is how long a plan is good for the records that it was made on, should its commit meet another: the time left
@@ -131,6 +133,9 @@ func (b *Broker) DryInput(ctx context.Context, spec *dag.Job) (in record.PlanInp
 	*spec = *filled
 	in = record.PlanInput{Spec: spec, Now: u.Now, Tasks: make([]*record.TaskFacts, len(spec.Tasks))}
 	in.Left(newJob("", "", Submission{Spec: spec}, record.Blob{}, u.Now), record.Ledger{}, nil, 0)
+	if err := stood(u, &in, nil); err != nil {
+		return in, err
+	}
 	return in, b.world(u, &in)
 }
 
@@ -200,6 +205,9 @@ func (b *Broker) loadPlanning(u *unit.Unit, job record.Job, at time.Time) (p pla
 			p.saving = append(p.saving, cl)
 		}
 	}
+	if err := stood(u, in, p.saving); err != nil {
+		return p, err
+	}
 	var ledger record.Ledger
 	if job.BudgetUSD > 0 {
 		if ledger, _, err = book.Get[record.Ledger](u, record.LedgerKey(job.ID)); err != nil {
@@ -208,6 +216,46 @@ func (b *Broker) loadPlanning(u *unit.Unit, job record.Job, at time.Time) (p pla
 	}
 	in.Left(job, ledger, clusters, b.Config.Overhead)
 	return p, nil
+}
+
+// stood gathers who stands where that rules of placement know of, but for those of the job that are about to leave.
+func stood(u *unit.Unit, in *record.PlanInput, leaving []record.Cluster) error {
+	if !record.IsPlaced(in.Spec) {
+		return nil
+	}
+	var keys []store.Key
+	for i := range in.Spec.Tasks {
+		for _, key := range record.LabelStandsKeys(&in.Spec.Tasks[i]) {
+			if !slices.Contains(keys, key) {
+				keys = append(keys, key)
+			}
+		}
+	}
+	placed, clusters, err := book.Others(u, in.Job, keys)
+	if err != nil {
+		return err
+	}
+	var asked []string
+	for i, p := range placed {
+		if p.Job == in.Job && slices.ContainsFunc(leaving, func(cl record.Cluster) bool { return cl.ID == clusters[i] }) {
+			continue
+		}
+		if p.Job == in.Job || record.Minds(in.Spec, p.Stand) {
+			in.Stood, asked = append(in.Stood, p), append(asked, clusters[i])
+		}
+	}
+	standing, err := book.Standing(u, asked)
+	if err != nil {
+		return err
+	}
+	there := in.Stood[:0]
+	for i, p := range in.Stood {
+		if standing[i] {
+			there = append(there, p)
+		}
+	}
+	in.Stood = there
+	return nil
 }
 
 // world gathers what is known of locations and markets.

@@ -231,16 +231,28 @@ func (j *Job) CheckPlacement() (rule int, err error) {
 	return j.checkPacks()
 }
 
+// Plan is how wide a place a plan has all machines in for a rule that packs them: a rack is in one zone. It is empty where
+// the rule packs nothing.
+func (p *Placement) Plan() Within {
+	switch p.Pack {
+	case LevelRegion:
+		return WithinRegion
+	case LevelZone, LevelRack, LevelMachine:
+		return WithinZone
+	}
+	return ""
+}
+
 // checkPacks refuses packs that overlap in part: what they share would be in both places.
 func (j *Job) checkPacks() (rule int, err error) {
 	near := j.Together()
 	for n := range j.Placement {
 		p := &j.Placement[n]
-		if !p.Pack.Far() {
+		if p.Pack == "" {
 			continue
 		}
 		for k := range j.Placement[:n] {
-			if q := &j.Placement[k]; q.Pack.Far() && q.Pack != p.Pack && share(p.Of, q.Of) {
+			if q := &j.Placement[k]; q.Pack != "" && q.Plan() != p.Plan() && share(p.Of, q.Of) {
 				return n, fault.New(fmt.Sprintf("packs by %s what another rule packs by %s", p.Pack, q.Pack),
 					"name tasks in one of them, or pack all by "+string(LevelZone))
 			}
@@ -251,10 +263,9 @@ func (j *Job) checkPacks() (rule int, err error) {
 				if !slices.Contains(p.Of, t.Name) {
 					continue
 				}
-				if within := string(t.Within); within != string(p.Pack) &&
-					(within != "" || p.Pack != LevelRegion) {
+				if orRegion(t.Within) != p.Plan() {
 					return n, fault.New(fmt.Sprintf("packs %s by %s, whose gang is within %s", fault.Quote(t.Name), p.Pack,
-						orRegion(t.Within)), "say within: "+string(p.Pack)+" of the gang")
+						orRegion(t.Within)), "say within: "+string(p.Plan())+" of the gang")
 				}
 			}
 		}

@@ -209,6 +209,8 @@ type builder struct {
 	classes map[string]*class
 	rows    []row
 	near    map[int]dag.Within // of tasks that are placed together with others, how close
+	groups  []dag.PlacementGroup
+	spread  map[int]bool // tasks that are spread over regions or zones
 	index   map[string]int     // of the row of a task of the model, by its ID
 	byTask  []int              // task of the job -> row, -1 for none
 	// reserved is what of the account's own capacity a task may be planned on; nil is none.
@@ -262,7 +264,8 @@ func (p *Planner) build(in record.PlanInput, own *reservations) (*builder, error
 	if len(in.Tasks) == 0 {
 		b.in.Tasks = make([]*record.TaskFacts, len(in.Spec.Tasks))
 	}
-	b.near = b.whoIsTogether()
+	b.groups = in.Spec.Groups()
+	b.near, b.spread = b.whoIsTogether(), b.whoIsSpread()
 	weight := b.edgeWeights()
 	for i := range in.Spec.Tasks {
 		b.byTask[i] = -1
@@ -304,7 +307,7 @@ func (b *builder) addTask(i int, gib float64) error {
 			hours = facts.Hours
 		}
 		b.addRow(row{task: i}, id, optimizer.Candidate{ID: facts.Place, Place: place, Hours: hours,
-			Site: b.siteOfFixed(i)})
+			Site: b.siteOfFixed(i), Zone: b.zoneOfFixed(i)})
 		return nil
 	}
 	cl, err := b.classOf(i)
@@ -417,6 +420,7 @@ func (b *builder) plan(sol *optimizer.Solution) *record.Plan {
 		plan.KeepUSD += b.data.keepUSD(&b.in.Spec.Tasks[row.task], &o)
 	}
 	stays := b.stays(sol)
+	plan.Notes = b.notes(plan)
 	plan.Hours = b.expectedHours(stays)
 	plan.OnDemandUSD = b.onDemandUSD(stays, plan.Hours)
 	return plan

@@ -8,13 +8,20 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 )
 
-// whoIsTogether are the tasks of gangs whose machines have to be close to each other, and how close.
+// whoIsTogether are the tasks of gangs, and of rules that pack several, whose machines have to be close to each other, and how close.
 func (b *builder) whoIsTogether() map[int]dag.Within {
 	near := map[int]dag.Within{}
 	for _, members := range b.in.Spec.Together() {
 		for _, i := range members {
 			if near[i] = b.in.Spec.Tasks[i].Within; near[i] == "" {
 				near[i] = dag.WithinRegion
+			}
+		}
+	}
+	for _, g := range b.groups {
+		if g.Pack != "" && len(g.Tasks) > 1 {
+			for _, i := range g.Tasks {
+				near[i] = g.Plan()
 			}
 		}
 	}
@@ -37,11 +44,14 @@ func (b *builder) site(task int, m *match) string {
 // siteOfFixed is the site of a task that holds its machines.
 func (b *builder) siteOfFixed(task int) string {
 	f := b.in.Tasks[task]
-	switch near := b.near[task]; {
-	case near == dag.WithinRegion:
+	switch near := b.near[task]; near {
+	case dag.WithinRegion:
 		return f.Place
-	case near == dag.WithinZone && b.in.Previous != nil && b.in.Previous.Of(task) != nil:
-		return f.Place + "/" + b.in.Previous.Of(task).Offer.Zone
+	case dag.WithinZone:
+		if zone, known := b.zoneOf(task); known {
+			return f.Place + "/" + zone
+		}
+	case dag.WithinAnywhere:
 	}
 	return ""
 }
@@ -49,17 +59,51 @@ func (b *builder) siteOfFixed(task int) string {
 // addTogether has the tasks of a gang that are not done placed together. Those that hold machines say where.
 func (b *builder) addTogether() {
 	together := b.in.Spec.Together()
+	var sets [][]int
 	for _, name := range slices.Sorted(maps.Keys(together)) {
+		sets = append(sets, b.undone(together[name]))
+	}
+	for _, g := range b.groups {
+		if g.Pack != "" {
+			sets = append(sets, b.undone(g.Tasks))
+		}
+	}
+	for _, set := range joined(sets) {
 		var ids []string
-		for _, i := range together[name] {
-			if f := b.in.Tasks[i]; b.byTask[i] >= 0 && (f == nil || !f.Done) {
-				ids = append(ids, b.model.Tasks[b.byTask[i]].ID)
-			}
+		for _, i := range set {
+			ids = append(ids, b.model.Tasks[b.byTask[i]].ID)
 		}
 		if len(ids) > 1 {
 			b.model.Together = append(b.model.Together, ids)
 		}
 	}
+	b.addSpread()
+}
+
+// undone are those of some tasks that the model has and that are not done.
+func (b *builder) undone(tasks []int) (out []int) {
+	for _, i := range tasks {
+		if f := b.in.Tasks[i]; b.byTask[i] >= 0 && (f == nil || !f.Done) {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// joined are sets of which none has anything in common: what shares a place with a third shares it with each other.
+func joined(sets [][]int) (out [][]int) {
+	for _, set := range sets {
+		for k := 0; k < len(out); k++ {
+			if slices.ContainsFunc(set, func(i int) bool { return slices.Contains(out[k], i) }) {
+				set = append(slices.Clone(out[k]), set...)
+				out = slices.Delete(out, k, k+1)
+				k--
+			}
+		}
+		slices.Sort(set)
+		out = append(out, slices.Compact(set))
+	}
+	return out
 }
 
 // explain says why there is no plan.
@@ -70,8 +114,9 @@ func (b *builder) explain(sol *optimizer.Solution) string {
 	return sol.Message + " (the machines of a gang are in one region, or zone, unless it says within: anywhere)"
 }
 
-// apart gives up that gangs are placed together of which some hold machines already, and says whether there are any:
-// where these are there may be no room for the others any more, and a job that runs does not fail for that.
+// apart gives up that tasks are placed together, or spread, of which some hold machines already, and says whether there
+// are any: where these are there may be no room for the others any more, and a job that runs does not fail for that. What
+// would be against a rule of placement then waits in its queue until it is not.
 func (b *builder) apart() bool {
 	holds := func(ids []string) bool {
 		return slices.ContainsFunc(ids, func(id string) bool {
@@ -79,17 +124,19 @@ func (b *builder) apart() bool {
 			return b.in.Tasks[task] != nil && b.in.Tasks[task].Fixed
 		})
 	}
-	n := len(b.model.Together)
+	n := len(b.model.Together) + len(b.model.Spread)
 	b.model.Together = slices.DeleteFunc(b.model.Together, holds)
-	return len(b.model.Together) < n
+	b.model.Spread = slices.DeleteFunc(b.model.Spread, func(g optimizer.Spread) bool { return holds(g.Tasks) })
+	return len(b.model.Together)+len(b.model.Spread) < n
 }
 
-// pruneTogether is prune of a task that is placed together with others: what is beaten by another site's offer may be
-// the best at its own.
+// pruneTogether is prune of a task that is placed together with others, or spread: what is beaten by another site's offer
+// may be the best at its own.
 func (b *builder) pruneTogether(options []option, gib float64) (kept []option) {
 	bySite := map[string][]option{}
 	for _, o := range options {
-		bySite[o.Site] = append(bySite[o.Site], o)
+		key := o.Site + "\x00" + b.spreadPlace(o) + "\x00" + o.Zone
+		bySite[key] = append(bySite[key], o)
 	}
 	for _, site := range slices.Sorted(maps.Keys(bySite)) {
 		kept = append(kept, b.prune(bySite[site], gib)...)

@@ -93,6 +93,8 @@ type PlanInput struct {
 	Markets map[string]MarketRecord
 	// Held is who runs on reserved capacity now, by ReservedID.
 	Held map[string][]Holding
+	// Stood is who stands where, as far as rules of placement of the job, or of others, know of both.
+	Stood []Placed
 	// Previous is the plan in force, nil for the first one.
 	Previous *Plan
 }
@@ -139,6 +141,8 @@ type Plan struct {
 	TaskOnDemandUSD []float64 `json:"taskOnDemandUSD,omitempty"`
 	// Runners are the next best choices of each task, for explanations; not kept for large jobs.
 	Runners map[int][]Runner `json:"runners,omitempty"`
+	// Notes are what the job asks for that does not hold where the plan has its tasks, and what holds there instead.
+	Notes  []string `json:"notes,omitempty"`
 	Millis  float64          `json:"millis"`
 }
 

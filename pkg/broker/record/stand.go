@@ -159,13 +159,13 @@ func StandOf(t *dag.Task, spots []Spot, now time.Time) Stand {
 type Clash struct {
 	Rule string // as a file has it
 	With []int  // of others, as indexes, those that stand in the way
-	Text string // what is in the way, for people
+	Text string // what is in the way where that is no other; see Tell
 }
 
 // Clashes are the rules by which a task's machines are not to be at some spots beside others: those of its job that
 // spread or pack it, and those of either by which jobs keep apart.
-func Clashes(spec *dag.Job, job string, task int, mine Stand, others []Placed) (out []Clash) {
-	for _, g := range spec.Groups() {
+func Clashes(groups []dag.PlacementGroup, job string, task int, mine Stand, others []Placed) (out []Clash) {
+	for _, g := range groups {
 		if !slices.Contains(g.Tasks, task) {
 			continue
 		}
@@ -182,7 +182,7 @@ func Clashes(spec *dag.Job, job string, task int, mine Stand, others []Placed) (
 			with = crowded(g.Spread, g.Most(), mine, others, there)
 		}
 		if with != nil {
-			out = append(out, Clash{Rule: g.String(), With: with, Text: spec.Tasks[others[with[0]].Task].Name})
+			out = append(out, Clash{Rule: g.String(), With: with})
 		}
 	}
 	for i := range others {
@@ -191,9 +191,9 @@ func Clashes(spec *dag.Job, job string, task int, mine Stand, others []Placed) (
 			continue // tasks of one job are spread
 		}
 		if rule := keepsApart(mine, o.Stand); rule != nil {
-			out = append(out, Clash{Rule: rule.String(), With: []int{i}, Text: "job " + o.Job})
+			out = append(out, Clash{Rule: rule.String(), With: []int{i}})
 		} else if rule := keepsApart(o.Stand, mine); rule != nil {
-			out = append(out, Clash{Rule: "of job " + o.Job + " " + rule.String(), With: []int{i}, Text: "job " + o.Job})
+			out = append(out, Clash{Rule: "job " + o.Job + " keeps " + rule.String(), With: []int{i}})
 		}
 	}
 	return out
@@ -259,7 +259,32 @@ func keepsApart(s, other Stand) *dag.Placement {
 	return nil
 }
 
-// Tell says a clash to people.
-func (c Clash) Tell() string {
-	return fmt.Sprintf("%s: %s is in the way", c.Rule, c.Text)
+// Tell says to people what rule keeps a task away, and what is in the way.
+func (c Clash) Tell(spec *dag.Job, job string, others []Placed) string {
+	if c.Text != "" {
+		return c.Rule + ": " + c.Text
+	}
+	o := others[c.With[0]]
+	name := "job " + o.Job
+	if o.Job == job {
+		name = spec.Tasks[o.Task].Name
+	}
+	return fmt.Sprintf("%s: %s is there", c.Rule, name)
+}
+
+// Minds says whether a task of a job keeps apart from what a stand has, or that from it, wherever they are.
+func Minds(j *dag.Job, other Stand) bool {
+	same := []Spot{{Region: "any", Zone: "any", Rack: "any", Machine: "any", Count: 1}}
+	other.Spots = same
+	return slices.ContainsFunc(j.Tasks, func(t dag.Task) bool {
+		mine := StandOf(&t, same, other.Since)
+		return keepsApart(mine, other) != nil || keepsApart(other, mine) != nil
+	})
+}
+
+// IsRuled says whether a task has rules of placement, or labels by which those of others know it.
+func IsRuled(t *dag.Task, groups []dag.PlacementGroup, task int) bool {
+	return len(t.Labels) > 0 || len(t.Placement) > 0 || slices.ContainsFunc(groups, func(g dag.PlacementGroup) bool {
+		return slices.Contains(g.Tasks, task)
+	})
 }

@@ -59,6 +59,8 @@ func (s *Session) replan(a *admission) (d record.Decision) {
 	case a.blocked:
 	case a.plan.Of(a.waiting.Task) == nil:
 		reason = "the plan has no place for a task that waits"
+	case a.clash != nil:
+		reason = a.clash.text
 	case a.price != nil && a.affordable(a.usd()) == verdictAdmit:
 		reason = a.price.Why()
 	default:
@@ -114,6 +116,9 @@ func (s *Session) admitted(a *admission) (d record.Decision, err error) {
 	a.task.WaitSince, a.task.WaitUSD = time.Time{}, 0
 	if a.pool != nil {
 		a.pool.tell(&a.task, &attempt)
+	}
+	if err := s.stand(&d, a); err != nil {
+		return d, err
 	}
 	d.Awake(a.job, &a.ledger)
 	d.Del(record.WaitKey(a.queue.Name, a.waiting))

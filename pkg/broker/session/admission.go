@@ -18,6 +18,9 @@ type side struct {
 	ledger record.Ledger
 	spec   *dag.Job // of a job that has a plan, as plan
 	plan   *record.Plan
+	// groups are its rules that spread or pack machines; ruled says of which tasks rules know.
+	groups []dag.PlacementGroup
+	ruled  bool
 }
 
 // admission is a session's view of one waiting task: all that becomes of it depends on this.
@@ -33,6 +36,7 @@ type admission struct {
 	lead    *record.Key  // of one that joins a gang, the cluster that has to run for it; nil while none does
 	beside  *record.Key  // of one that begins anew alone, another of its gang that holds something; nil where none does
 	pool    *pooled      // where it is placed instead; nil where it is to be bought
+	clash   *clash       // rule of placement that keeps it from where it is planned; nil where none does
 	price   *bid.Waiting // better price that it may wait for; nil for none
 }
 
@@ -84,6 +88,9 @@ func (s *Session) planned(of *side) (ok bool, err error) {
 	}
 	if of.spec, err = s.u.Spec(of.job); err == nil {
 		of.plan, err = s.u.Plan(of.job)
+		if of.ruled = record.IsPlaced(of.spec); of.ruled && of.groups == nil {
+			of.groups = of.spec.Groups()
+		}
 	}
 	return err == nil, err
 }
@@ -159,6 +166,9 @@ func (s *Session) facts(q *record.Queue, w record.Waiting) (a *admission, err er
 			return nil, err
 		}
 	}
+	if a.clash, err = s.clashPlanned(a); err != nil {
+		return nil, err
+	}
 	a.price, err = s.priceOf(a)
 	return a, err
 }
@@ -203,6 +213,8 @@ func (s *Session) judge(a *admission) verdict {
 		return verdictSkip
 	case a.plan.Of(a.waiting.Task) == nil || a.blocked:
 		return verdictReplan
+	case a.clash != nil:
+		return a.clash.verdict(a.plan, s.u.Now)
 	}
 	if s.beyond(a.queue, a.needs()) != nil {
 		return verdictNever

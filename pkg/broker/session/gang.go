@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
@@ -180,6 +181,9 @@ func (s *Session) admitAll(t *together, bound []*admission) (admitted int, full 
 		return 0, false, nil // never of a session under its guards
 	}
 	room := record.MaxItems - len(s.tree) - GangBeside/2
+	if slices.ContainsFunc(bound, (*admission).isRuled) {
+		room -= standItems
+	}
 	if s.u.Items()+GangItems*len(bound) > room {
 		if s.u.Crowded {
 			return 0, false, errCrowded
@@ -188,6 +192,10 @@ func (s *Session) admitAll(t *together, bound []*admission) (admitted int, full 
 	}
 	if v := t.affordable(); v != verdictAdmit { // what was admitted before has set some aside
 		return 0, false, s.act(v, t.members[0])
+	}
+	if fits, err := s.standsFree(bound); err != nil || !fits {
+		s.more = s.more || err == nil // what was admitted before may be in the way; it is looked at again
+		return 0, false, err
 	}
 	for i, a := range bound {
 		if a.pool != nil && s.u.Items()+GangItems*(len(bound)-i)+len(a.pool.hosts) > room {

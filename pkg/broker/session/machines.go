@@ -100,11 +100,15 @@ const (
 const kindLabel = "tradewind/class"
 
 // arrange places tasks on machines of some partitions of a pool as a policy says, each that it can, the first to be
-// bound first.
-func (s *Session) arrange(p *record.PoolSeen, parts []int, wants []*want, policy *scheduler.Policy) error {
+// bound first. Those that rules of placement know of are placed before; what they were given is not there for others.
+func (s *Session) arrange(p *record.PoolSeen, parts []int, wants, before []*want, policy *scheduler.Policy) error {
+	wants = slices.DeleteFunc(slices.Clone(wants), func(w *want) bool { return slices.Contains(before, w) })
 	k := &packing{}
-	if err := s.machines(k, p, parts); err != nil || len(k.machines) == 0 {
+	if err := s.machines(k, p, parts); err != nil || len(k.machines) == 0 || len(wants) == 0 {
 		return err
+	}
+	for _, w := range before {
+		k.give(w.a.pool)
 	}
 	session, err := scheduler.Open(k.nodes(policy, wants, s.u.Now), policy, scheduler.WithGuards())
 	if err != nil {

@@ -20,6 +20,7 @@ type pooled struct {
 	offer   cloud.Offer
 	hours   float64 // expected there
 	instead record.Instead
+	spots   []record.Spot // of those hosts
 }
 
 // toPools places the tasks that a session has bound on machines of pools, as far as there is room and it is cheaper

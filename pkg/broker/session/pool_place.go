@@ -24,7 +24,19 @@ type packing struct {
 // that are taken from are in the unit then, as they were seen.
 func (s *Session) place(p *record.PoolSeen, parts []int, wants []*want) error {
 	if policy := machinePolicy(s.Policy); policy != nil {
-		return s.arrange(p, parts, wants, policy)
+		ruled := slices.DeleteFunc(slices.Clone(wants), func(w *want) bool { return !w.a.isRuled() })
+		if err := s.pack(p, parts, ruled); err != nil {
+			return err
+		}
+		return s.arrange(p, parts, wants, ruled, policy)
+	}
+	return s.pack(p, parts, wants)
+}
+
+// pack places tasks by pkg/placement.
+func (s *Session) pack(p *record.PoolSeen, parts []int, wants []*want) error {
+	if len(wants) == 0 {
+		return nil
 	}
 	k, err := s.packing(p, parts, wants)
 	if err != nil || len(k.machines) == 0 {
@@ -104,7 +116,7 @@ func (s *Session) packing(p *record.PoolSeen, parts []int, wants []*want) (*pack
 				Machine: placement.Unplaced})
 		}
 	}
-	return k, nil
+	return k, s.rules(k, p, wants)
 }
 
 // kinds lists the classes of machines, and the names of accelerators, in small letters.
@@ -205,7 +217,7 @@ func (k *packing) pooled(p *record.PoolSeen, w *want, at placement.Assignment) *
 	usd := 0.0
 	for _, i := range at {
 		m := k.machines[i]
-		out.hosts = append(out.hosts, m.ID)
+		out.hosts, out.spots = append(out.hosts, m.ID), append(out.spots, spotOf(&p.Pool, m))
 		out.hours = max(out.hours, w.machines[m.Class()])
 		usd += m.Share(w.hold) * p.USDPerHour
 	}

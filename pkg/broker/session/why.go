@@ -120,6 +120,10 @@ func (s *Session) tell(a *admission, said []string) []string {
 		}
 		return []string{"its gang needs more than its queue allows at all"}
 	case verdictReplan:
+		if a.clash != nil && !a.blocked {
+			return []string{"where it is planned it would be against a rule of placement: " + a.clash.text +
+				": it is being planned anew"}
+		}
 		if !a.blocked && a.price != nil && a.affordable(a.usd()) == verdictAdmit {
 			return []string{a.price.Why() + ": it is being planned anew"}
 		}
@@ -151,6 +155,8 @@ func (s *Session) tellSkip(a *admission) string {
 		return tellClosed(s.closed(a.queue))
 	case a.outdated(a.waiting):
 		return "it is being planned anew"
+	case a.clash != nil:
+		return "where it is planned it would be against a rule of placement: " + a.clash.text
 	case a.task.Joins != "" && a.lead == nil:
 		return fmt.Sprintf("it joins gang %s when that runs", a.task.Joins)
 	}

@@ -133,14 +133,15 @@ func (r *reader) named(name string) (out []int) {
 	return out
 }
 
-// gangPlacement has the rules of a gang be about all its machines. Zones and regions that pack it are what it is within.
+// gangPlacement has the rules of a gang be about all its machines. Zones and regions that pack it are what it is within,
+// and a rack is in a zone.
 func (r *reader) gangPlacement(p part, members []int) error {
 	rules, err := r.readPlacement(p.rules, "")
 	if err != nil {
 		return err
 	}
 	for _, rule := range rules {
-		if within := dag.Within(rule.Pack); rule.Pack.Far() {
+		if within := rule.Plan(); within != "" {
 			if p.near != nil && r.job.Tasks[members[0]].Within != within {
 				return r.Fault(p.rules, "packs by "+string(rule.Pack)+" what is within another distance",
 					"say one of the two")
@@ -148,7 +149,9 @@ func (r *reader) gangPlacement(p part, members []int) error {
 			for _, i := range members {
 				r.job.Tasks[i].Within = within
 			}
-			continue
+			if rule.Pack.Far() {
+				continue
+			}
 		}
 		r.add(rule, members, ruled{yamlfile.PositionOf(p.rules), dag.TaskPath(p.outer.Key) + ".gang.placement"})
 	}

@@ -32,7 +32,7 @@ tasks:
   train:
     labels: {kind: training}
     gang:
-      placement: [{pack: rack}, {apart: {app: web}}]
+      placement: [{spread: rack, max: 2}, {apart: {app: web}}]
       roles:
         master: {run: x}
         worker: {run: x, min: 1, max: 2}
@@ -44,7 +44,7 @@ tasks:
 		t.Errorf("train.worker.1 has labels %s", got)
 	}
 	want := []string{
-		"pack: rack [train.master train.worker train.worker.1]",
+		"spread: rack, max: 2 [train.master train.worker train.worker.1]",
 		"spread: zone [web train.master train.worker train.worker.1]",
 		"pack: region [web train.master train.worker train.worker.1]",
 		"spread: rack [web]",
@@ -73,17 +73,19 @@ tasks:
 	}
 }
 
-// TestAGangThatIsPackedByZoneIsWithinIt: both words mean the same.
+// TestAGangThatIsPackedByZoneIsWithinIt: both words mean the same, and a rack is in a zone.
 func TestAGangThatIsPackedByZoneIsWithinIt(t *testing.T) {
-	j := parse(t, `
+	for level, rules := range map[string]int{"zone": 0, "rack": 1} {
+		j := parse(t, `
 apiVersion: tradewind/v1
 tasks:
   t:
     gang:
-      placement: {pack: zone}
+      placement: {pack: `+level+`}
       roles: {a: {run: x}, b: {run: x}}
 `)
-	if j.Tasks[0].Within != dag.WithinZone || j.Tasks[1].Within != dag.WithinZone || len(j.Placement) > 0 {
-		t.Errorf("within %q and %q, rules %v", j.Tasks[0].Within, j.Tasks[1].Within, j.Placement)
+		if j.Tasks[0].Within != dag.WithinZone || j.Tasks[1].Within != dag.WithinZone || len(j.Placement) != rules {
+			t.Errorf("%s: within %q and %q, rules %v", level, j.Tasks[0].Within, j.Tasks[1].Within, j.Placement)
+		}
 	}
 }
