@@ -90,6 +90,8 @@ const (
 	Nameless Break = "nameless"
 	// Nightless: nobody hears at which hours machines are to be had.
 	Nightless Break = "nightless"
+	// Mingling: nobody remembers where tasks stand that rules of placement know.
+	Mingling Break = "mingling"
 )
 
 // Breaks returns all of them.
@@ -97,7 +99,7 @@ func Breaks() []Break {
 	return []Break{NoOutbox, NoSeen, NoConditions, NoToken, NoBlock, NoTerminate, LossyBus, NoReconcile, NoBudget,
 		Forgetful, Overtaking, NoPartitions, NoGang, Loners, Herd, Headless, NoHold, OldPrice, Swinging, Asleep,
 		Stuck, NoUploads, Generous, Lasting, Hasty, Homesick, Careless, Stale, Deaf, Restless, Unmeasured,
-		Fleeting, Crowding, Impatient, Nameless, Nightless}
+		Fleeting, Crowding, Impatient, Nameless, Nightless, Mingling}
 }
 
 // forgotten are fields that a broken store loses: of which records, from where to where.
@@ -121,6 +123,10 @@ func (b Break) tx(tx store.Tx) store.Tx {
 		return mangle.Without(tx, "seen#")
 	case Crowding:
 		return mangle.Without(tx, record.PartHeld)
+	case Mingling:
+		return mangle.Drop(tx, func(w store.Write) bool {
+			return w.Key.Partition == record.PartStands || w.Key.Sort == "stands"
+		})
 	case NoBlock:
 		return mangle.Without(tx, "blocks")
 	case Swinging:

@@ -43,6 +43,10 @@ func (x *ruled) job(j *dag.Job) {
 // machine says where a machine of a pool stands, and at which hours it is to be had.
 func (x *ruled) machine(m *poolMachine) {
 	if x.policy == nil {
+		if r := m.w.rand.placed; r.Chance(0.5) {
+			m.report.Labels = map[string]string{"rack": timeline.Pick(r, []string{"r1", "r2"}),
+				"zone": timeline.Pick(r, []string{"z1", "z2", ""})}
+		}
 		return
 	}
 	m.report.Labels = map[string]string{"rack": timeline.Pick(x.rand, []string{"r1", "r2"})}

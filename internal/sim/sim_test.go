@@ -88,7 +88,7 @@ func TestABrokenSystemIsNoticed(t *testing.T) {
 		NoUploads: 20, Generous: 12, Lasting: 10, Hasty: 8, Stuck: 2, Homesick: 6, Careless: 12, Stale: 8, Deaf: 24, Loners: 12, Herd: 6, Headless: 6, Restless: 6, Unmeasured: 6, Fleeting: 8,
 		Crowding:  12,
 		Impatient: 8,
-		Nameless:  6, Nightless: 10,
+		Nameless:  6, Nightless: 10, Mingling: 8,
 	}
 	// Of what there is one break for alone, the invariant that has to notice it.
 	by := map[Break]string{
@@ -96,7 +96,7 @@ func TestABrokenSystemIsNoticed(t *testing.T) {
 		Careless: check.InvBooked, Stale: check.InvHealthy, Deaf: check.InvNotice, Loners: check.InvJoin, Herd: check.InvRole, Headless: check.InvChief, Restless: check.InvSuspended, Unmeasured: check.InvQuota, Fleeting: check.InvKept,
 		Crowding:  check.InvReserved,
 		Impatient: check.InvPatience,
-		Nameless:  check.InvSpace, Nightless: check.InvWindow,
+		Nameless:  check.InvSpace, Nightless: check.InvWindow, Mingling: check.InvPlaced,
 	}
 	for _, b := range Breaks() {
 		t.Run(string(b), func(t *testing.T) {

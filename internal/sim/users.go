@@ -26,6 +26,7 @@ type users struct {
 	byName  map[string]*userJob
 	objects map[string][]byte // the DAG bucket
 	crowded bool              // their jobs share one small quota
+	placed  bool              // some of their jobs have rules of placement
 }
 
 // userJob is a job of a user of the world.

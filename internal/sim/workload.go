@@ -19,12 +19,16 @@ const (
 	crowd  = 14
 )
 
+// sharePlaced is the share of worlds whose jobs have rules of placement.
+const sharePlaced = 0.3
+
 // populate draws what the people of a world want: queues, jobs, when they submit them, which ones they cancel.
 func (u *users) populate() {
 	r := u.w.rand.user
 	// What some breaks break matters where many want the same quota.
 	u.crowded = r.Chance(0.12) || slices.Contains([]Break{NoHold, Swinging, Asleep, Overtaking}, u.w.opt.Break)
 	u.drawQueues()
+	u.placed = u.w.rand.placed.Chance(sharePlaced) && !u.w.opt.steady || u.w.opt.Break == Mingling
 	n := u.w.opt.Jobs
 	if n == 0 && timeline.NewRandom(u.w.Seed, "crowds").Chance(crowds) {
 		n = crowd // as if they had been asked for
@@ -130,6 +134,9 @@ func (u *users) drawJob(n int) *dag.Job {
 	drawn.Gang(u.w.rand.gang, j, u.w.opt.Break.gangs(), u.w.opt.Break == Headless)
 	drawn.Joining(u.w.rand.join, j, u.w.opt.Break == Loners)
 	drawn.Roles(u.w.rand.role, j)
+	if r := u.w.rand.placed; u.placed && r.Chance(0.6) {
+		drawn.Placement(r, j)
+	}
 	if r := u.w.rand.kept; r.Chance(0.2) || u.w.opt.Break == Fleeting {
 		j.KeepOnFailure = r.Between(time.Minute, 3*time.Hour).Round(time.Second)
 	}

@@ -118,10 +118,11 @@ type Checker struct {
 	Data     Objects
 	OnTime   bool // nothing is to take longer than planned, by the planner of a world
 	wanted   []*Wanted
-	wantedBy map[string]*Wanted         // by name
-	noPlan   map[string]noPlan          // jobs, by name, that were told that there is no plan
-	outputs  map[string]bool            // of attempts, by their prefixes
-	idle     map[*Machine]time.Duration // how long nothing has needed a machine
+	wantedBy map[string]*Wanted           // by name
+	noPlan   map[string]noPlan            // jobs, by name, that were told that there is no plan
+	outputs  map[string]bool              // of attempts, by their prefixes
+	labels   map[string]map[string]string // of machines of pools
+	idle     map[*Machine]time.Duration   // how long nothing has needed a machine
 	Jobs     map[string]*Job
 	order    []*Job
 	byName   map[string]*Job
@@ -212,7 +213,7 @@ type Job struct {
 func New(t *timeline.Timeline, s *weather.Sky, cfg record.Config, records *mem.Store, world World) *Checker {
 	return &Checker{
 		Timeline: t, sky: s, cfg: cfg, store: records, world: world, wantedBy: map[string]*Wanted{},
-		noPlan: map[string]noPlan{}, outputs: map[string]bool{}, idle: map[*Machine]time.Duration{},
+		labels: map[string]map[string]string{}, noPlan: map[string]noPlan{}, outputs: map[string]bool{}, idle: map[*Machine]time.Duration{},
 		Jobs: map[string]*Job{}, byName: map[string]*Job{}, queues: map[string]record.Queue{},
 		claimed: map[string]promise{}, gangs: gangChecker{
 			broken: map[string]events.GangBroken{}, leaving: map[string]bool{},
@@ -447,7 +448,7 @@ func (c *Checker) settle(k attemptKey) {
 // promises says whether a job's deadline is one that has to be kept.
 func (c *Checker) promises(s *Job) bool {
 	j := s.user.Spec
-	if !c.OnTime || j.Deadline == 0 || j.Budget > 0 || j.Queue != "" ||
+	if !c.OnTime || record.IsPlaced(j) || j.Deadline == 0 || j.Budget > 0 || j.Queue != "" ||
 		j.Deadline < planner.Guarantee(j) {
 		return false
 	}

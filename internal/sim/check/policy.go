@@ -38,6 +38,7 @@ func (c *Checker) Follow(p *scheduler.Policy) {
 
 // Labelled tells the labels of a machine of a pool.
 func (c *Checker) Labelled(pool, machine string, labels map[string]string) {
+	c.labels[pool+"/"+machine] = labels
 	if c.policy.policy != nil {
 		c.policy.labels[pool+"/"+machine] = labels
 	}

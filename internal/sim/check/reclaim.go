@@ -24,6 +24,9 @@ const (
 // lag is how much longer than its work an attempt may seem to run: its report comes late, or others of its gang do.
 const lag = time.Hour
 
+// placedWaits is what it may take until it is seen that a place is free, in all.
+const placedWaits = 12 * time.Hour
+
 // GiveUp is how far into the calm people cancel what waits for the impossible, and as often after.
 const GiveUp = 2 * time.Hour
 
@@ -101,10 +104,25 @@ func (c *Checker) Bound() {
 				(s.longest(i) + planner.PlannedOverhead + c.cfg.Overhead + u.Spec.KeepOnFailure)
 		}
 	}
+	placed, all, latest := false, time.Duration(0), time.Duration(0)
+	for _, u := range c.wanted {
+		s := c.byName[u.Spec.Name]
+		if s == nil || s.Record.State.Over() {
+			continue
+		}
+		placed = placed || record.IsPlaced(u.Spec)
+		latest = max(latest, s.Record.Deadline.Sub(c.Now))
+	}
+	for _, work := range trees {
+		all += work
+	}
 	for _, u := range c.wanted {
 		if s := c.byName[u.Spec.Name]; s != nil && !s.Record.State.Over() {
 			s.calm = c.Now
 			s.endBy = c.Now.Add(2*GiveUp + planner.PlannedDetect + trees[c.root(s.Record.Queue)])
+			if placed { // one may wait for others to go from where it is to be, and its queue's for it
+				s.endBy = c.Now.Add(2*GiveUp + planner.PlannedDetect + all + latest + placedWaits)
+			}
 			if s.Record.Deadline.After(c.Now) { // until when it may wait for a better price
 				s.endBy = s.endBy.Add(s.Record.Deadline.Sub(c.Now))
 			}

@@ -201,6 +201,9 @@ func (s *Job) couldGo(task int, at time.Time) bool {
 	if s.user.Spec.Tasks[task].Joins != "" {
 		return false // it waits behind all others
 	}
+	if record.IsPlaced(s.user.Spec) {
+		return false // it may wait for others to go from where it is to be
+	}
 	for _, i := range s.gang(task) {
 		if s.waiting[i] == 0 || !s.entered[i].Before(at) || s.Tasks[i].MinPlan > s.Record.Plan.Version ||
 			!s.Tasks[i].WaitSince.IsZero() {

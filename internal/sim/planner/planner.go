@@ -95,6 +95,7 @@ func (p *planner) Plan(_ context.Context, in record.PlanInput) (*record.Plan, er
 			return &record.Plan{Status: record.PlanInfeasible, Message: g.message}, nil
 		}
 	}
+	g.keepRules()
 	picks, late := g.choose()
 	if g.message != "" {
 		return &record.Plan{Status: record.PlanInfeasible, Message: g.message}, nil

@@ -210,9 +210,9 @@ type builder struct {
 	rows    []row
 	near    map[int]dag.Within // of tasks that are placed together with others, how close
 	groups  []dag.PlacementGroup
-	spread  map[int]bool // tasks that are spread over regions or zones
-	index   map[string]int     // of the row of a task of the model, by its ID
-	byTask  []int              // task of the job -> row, -1 for none
+	spread  map[int]bool   // tasks that are spread over regions or zones
+	index   map[string]int // of the row of a task of the model, by its ID
+	byTask  []int          // task of the job -> row, -1 for none
 	// reserved is what of the account's own capacity a task may be planned on; nil is none.
 	reserved *reservations
 	message  string

@@ -143,7 +143,7 @@ type Plan struct {
 	Runners map[int][]Runner `json:"runners,omitempty"`
 	// Notes are what the job asks for that does not hold where the plan has its tasks, and what holds there instead.
 	Notes  []string `json:"notes,omitempty"`
-	Millis  float64          `json:"millis"`
+	Millis float64  `json:"millis"`
 }
 
 // Planned is an offer that a plan chose.

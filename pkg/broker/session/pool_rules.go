@@ -129,7 +129,7 @@ func (s *Session) barred(k *packing, p *record.PoolSeen, w *want) ([]int32, erro
 					in[n] = true
 				}
 			}
-			if len(found) > 0 || spot.Rack == "" && a.needsRack() {
+			if len(found) > 0 || spot.Rack == "" && a.needsRack() || s.offHours(m, a) {
 				barred = append(barred, int32(i)) //nolint:gosec // machines in memory
 			}
 		}
@@ -151,6 +151,16 @@ func (s *Session) barred(k *packing, p *record.PoolSeen, w *want) ([]int32, erro
 	}
 	barred, _ = look(there)
 	return barred, nil
+}
+
+// offHours says whether a policy does not let a task be on a machine now, as that is to be had at certain hours.
+func (s *Session) offHours(m *record.PoolMachine, a *admission) bool {
+	if machinePolicy(s.Policy) == nil {
+		return false
+	}
+	_, closed := WindowClosed(s.Policy, m.Labels, s.u.Now)
+	_, named := windows(s.Policy)[m.Labels[record.LabelWindow]]
+	return closed || named && !a.saves()
 }
 
 // needsRack says whether a rule of a task can only hold where it is known in which racks machines are.

@@ -1,0 +1,159 @@
+package check
+
+import (
+	"slices"
+
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// InvPlaced: no two attempts hold machines against a rule of placement: what is spread is spread, what is packed is
+// packed, and what keeps apart from tasks with a label is nowhere near them.
+const InvPlaced = "attempts stand as rules have it"
+
+// place is where one machine of an attempt is; what nobody knows is empty.
+type place struct{ region, zone, rack, machine string }
+
+// standsAt is where an attempt's machines are, by what it was admitted to and the labels of pools' machines.
+func (c *Checker) standsAt(a record.Attempt) (at []place) {
+	if !a.Assigned() {
+		for range a.Nodes {
+			at = append(at, place{region: a.Offer.Cloud + ":" + a.Offer.Region, zone: a.Offer.Zone})
+		}
+		return at
+	}
+	pool := a.Offer.Region
+	for _, host := range a.Hosts {
+		p := place{region: a.Place, zone: "pool/" + pool, machine: pool + "/" + host}
+		if p.region == "" {
+			p.region = "pool:" + pool
+		}
+		labels := c.labels[pool+"/"+host]
+		if labels["zone"] != "" {
+			p.zone = labels["zone"]
+		}
+		p.rack = labels["rack"]
+		at = append(at, p)
+	}
+	return at
+}
+
+// same says whether two machines are in one place of a level, and whether that is known.
+func (p place) same(o place, level dag.Level) (same, known bool) {
+	region, zone := p.region == o.region, p.region == o.region && p.zone == o.zone
+	switch level {
+	case dag.LevelRegion:
+		return region, true
+	case dag.LevelZone:
+		return zone, true
+	case dag.LevelRack:
+		if !zone {
+			return false, true
+		}
+		return p.rack == o.rack, p.rack != "" && o.rack != ""
+	case dag.LevelMachine:
+		if p.machine == "" || o.machine == "" {
+			return false, true // each of a cloud's is another one
+		}
+		return p.machine == o.machine, true
+	}
+	return false, false
+}
+
+// checkPlaced checks an attempt that is admitted beside all that hold machines.
+func (c *Checker) checkPlaced(s *Job, a record.Attempt) {
+	if s.user == nil {
+		return
+	}
+	spec := s.user.Spec
+	mine := c.standsAt(a)
+	c.checkGroups(s, a, mine)
+	t := &spec.Tasks[a.Task]
+	for _, o := range c.order {
+		if o == s || o.user == nil || !record.IsPlaced(o.user.Spec) {
+			continue
+		}
+		for _, k := range o.order {
+			other := o.attempts[k]
+			if other.Outcome != "" {
+				continue
+			}
+			there := c.standsAt(other)
+			of := &o.user.Spec.Tasks[other.Task]
+			for _, rule := range against(t, of) {
+				c.Count("apart from another")
+				if meet(mine, there, rule.Level()) {
+					c.Violatef(InvPlaced, "%s is admitted to %v beside %s/%s at %v, against %s", describeAttempt(s, a), mine,
+						o.ID, of.Name, there, rule)
+				}
+			}
+		}
+	}
+}
+
+func describeAttempt(s *Job, a record.Attempt) string {
+	return s.ID + "/" + s.user.Spec.Tasks[a.Task].Name
+}
+
+// against are the rules by which one of two tasks of different jobs keeps apart from the other.
+func against(a, b *dag.Task) (rules []*dag.Placement) {
+	add := func(a, b *dag.Task) {
+		for i := range a.Placement {
+			for k, v := range a.Placement[i].Apart {
+				if b.Labels[k] == v {
+					rules = append(rules, &a.Placement[i])
+				}
+			}
+		}
+	}
+	add(a, b)
+	add(b, a)
+	return rules
+}
+
+// meet says whether machines of two attempts are known to be in one place.
+func meet(a, b []place, level dag.Level) bool {
+	return slices.ContainsFunc(a, func(x place) bool {
+		return slices.ContainsFunc(b, func(y place) bool {
+			same, known := x.same(y, level)
+			return same && known
+		})
+	})
+}
+
+// checkGroups checks the rules of a job that spread or pack, with one attempt more.
+func (c *Checker) checkGroups(s *Job, a record.Attempt, mine []place) {
+	for _, g := range s.user.Spec.Groups() {
+		if !slices.Contains(g.Tasks, a.Task) {
+			continue
+		}
+		all := slices.Clone(mine)
+		for _, k := range s.order {
+			if o := s.attempts[k]; k.task != a.Task && o.Outcome == "" && slices.Contains(g.Tasks, k.task) {
+				all = append(all, c.standsAt(o)...)
+			}
+		}
+		c.Count("spread or packed")
+		for _, x := range all {
+			together := 0
+			for _, y := range all {
+				same, known := x.same(y, g.Level())
+				if g.Pack != "" && !same && known {
+					c.Violatef(InvPlaced, "%s is admitted to %v, against %s: all are at %v", describeAttempt(s, a), mine, g, all)
+					return
+				}
+				if same && known {
+					together++
+				}
+			}
+			if x.machine == "" && g.Level() == dag.LevelMachine {
+				together = 0
+			}
+			if g.Spread != "" && together > g.Most() {
+				c.Violatef(InvPlaced, "%s is admitted to %v, against %s: %d of %v", describeAttempt(s, a), mine, g, together,
+					all)
+				return
+			}
+		}
+	}
+}
