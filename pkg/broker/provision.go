@@ -108,6 +108,7 @@ func (b *Broker) launchSpec(st attempt.Buying) (cloud.LaunchSpec, error) {
 	if r := attempt.Alternative(st.Spec, st.Cluster.Offer); r != nil {
 		spec.Image, spec.Container = r.Machine(), r.Container()
 	}
+	spec.Rules, spec.KnownBy = st.Rules()
 	// The times are the intent's, so that a repeated launch is the same to the letter.
 	expires := st.Cluster.Intended.Add(b.Config.TokenFor + 2*st.Spec.Time.For(st.Cluster.Offer.InstanceType,
 		st.Cluster.Offer.Accelerator, st.Cluster.Offer.AccelCount))

@@ -119,6 +119,23 @@ type LaunchSpec struct {
 	Bootstrap Bootstrap
 	// Labels are attached to the machines as tags: job, task, queue.
 	Labels map[string]string
+	// Rules are where the machines stand to each other and to those of other launches, for drivers whose machines are
+	// given their places after they are asked for. Machines that are bought stand alone, in the offer's zone: nothing is
+	// to be done about rules there. KnownBy are the labels by which rules of other launches know the machines.
+	Rules   []Rule
+	KnownBy map[string]string
+}
+
+// Rule is where machines stand: one of Spread, Pack and Apart is set. Levels are zone, rack and machine.
+type Rule struct {
+	// Group names the launches whose machines a rule that spreads or packs is about, this one's among them.
+	Group  string
+	Spread string // at most Most of the machines are in one of these
+	Most   int
+	Pack   string // all of the machines are in the same one
+	// Apart are labels: of machines of other jobs that are known by one of them, none is in the same By.
+	Apart map[string]string
+	By    string
 }
 
 // Bootstrap is what an agent needs to dial home. Tokens has one job-scoped, expiring token a node, by

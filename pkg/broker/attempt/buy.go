@@ -22,6 +22,7 @@ type Buying struct {
 	Cluster record.Cluster
 	Exists  bool // the cluster: intended before
 	Spec    *dag.Task
+	job     *dag.Job // whose task it is
 	regions []string // that the job allows
 	blocks  []record.Block
 	// held is who runs on the reserved capacity that it is planned on, inUse with how many machines.
@@ -72,7 +73,7 @@ func LoadBuying(u book.Reader, job string, task, attempt int) (st Buying, err er
 	if err != nil {
 		return st, err
 	}
-	st.Spec, st.regions = &spec.Tasks[task], spec.Regions
+	st.Spec, st.job, st.regions = &spec.Tasks[task], spec, spec.Regions
 	if st.blocks, err = book.List[record.Block](u, record.PartBlocks, "", 0); err != nil {
 		return st, err
 	}

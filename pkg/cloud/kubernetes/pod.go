@@ -110,6 +110,7 @@ func (c *Cloud) pod(spec cloud.LaunchSpec, s Shape, arch string, rank int) (*cor
 			}},
 		},
 	}
+	keepRules(p, spec)
 	for _, name := range c.cfg.PullSecrets {
 		p.Spec.ImagePullSecrets = append(p.Spec.ImagePullSecrets, corev1.LocalObjectReference{Name: name})
 	}

@@ -1,0 +1,27 @@
+package attempt
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// Rules are the rules of placement of an attempt for its driver, but for those about regions, which an offer settles, and
+// the labels by which those of others know it.
+func (st *Buying) Rules() (rules []cloud.Rule, knownBy map[string]string) {
+	for n, g := range st.job.Groups() {
+		if g.Level() == dag.LevelRegion || !slices.Contains(g.Tasks, st.task.Index) {
+			continue
+		}
+		rules = append(rules, cloud.Rule{Group: fmt.Sprintf("%s/%d", st.Job.ID, n), Spread: string(g.Spread),
+			Most: g.Most(), Pack: string(g.Pack)})
+	}
+	for _, p := range st.Spec.Aparts() {
+		if p.Level() != dag.LevelRegion {
+			rules = append(rules, cloud.Rule{Apart: p.Apart, By: string(p.Level())})
+		}
+	}
+	return rules, st.Spec.Labels
+}
