@@ -65,6 +65,7 @@ type PlanView struct {
 	Millis      float64    `json:"millis" doc:"Time that planning took, milliseconds"`
 	Tasks       []PlanTask `json:"tasks" nullable:"false" doc:"The tasks in the order of the file"`
 	Warnings    []string   `json:"warnings,omitempty" doc:"What the file asks for that is read but not acted on"`
+	Notes       []string   `json:"notes,omitempty" doc:"Rules of placement that do not hold where the plan has its tasks"`
 }
 
 // PlanTask is where a plan runs a task.
@@ -125,7 +126,7 @@ func viewPlan(spec *dag.Job, plan *record.Plan) PlanView {
 	v := PlanView{
 		Name: spec.Name, Objective: string(spec.Objective), Status: plan.Status, Message: plan.Message,
 		USD: plan.USD, Hours: plan.Hours, Bound: plan.Bound, OnDemandUSD: plan.OnDemandUSD, Late: plan.Late,
-		Millis: plan.Millis, Tasks: make([]PlanTask, len(spec.Tasks)), Warnings: spec.Warnings,
+		Millis: plan.Millis, Tasks: make([]PlanTask, len(spec.Tasks)), Warnings: spec.Warnings, Notes: plan.Notes,
 	}
 	g := spec.Graph()
 	for i := range spec.Tasks {

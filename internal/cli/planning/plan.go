@@ -132,6 +132,8 @@ type PlanResult struct {
 	Millis        float64    `json:"millis"`          // of solving
 	Clouds        []string   `json:"clouds"`          // that it was made on
 	Tasks         []PlanTask `json:"tasks"`
+	Placement     []string   `json:"placement,omitempty"` // its rules of placement, with the tasks that each is about
+	Notes         []string   `json:"notes,omitempty"`     // those that do not hold where the plan has its tasks
 	Warnings      []string   `json:"warnings,omitempty"`
 }
 
@@ -269,6 +271,7 @@ func planResult(in record.PlanInput, p *record.Plan) *PlanResult {
 		Name: spec.Name, Objective: string(spec.Objective), DeadlineHours: in.DeadlineHours, BudgetUSD: in.BudgetUSD,
 		Status: p.Status, Message: p.Message, USD: p.USD, Hours: p.Hours, Bound: p.Bound, OnDemandUSD: p.OnDemandUSD,
 		KeepUSD: p.KeepUSD, Millis: p.Millis, Tasks: []PlanTask{}, Warnings: spec.Warnings,
+		Placement: rulesOf(spec), Notes: p.Notes,
 	}
 	if p.Status == record.PlanInfeasible {
 		return r
@@ -318,6 +321,7 @@ func (a app) printPlan(r *PlanResult, o *planOptions) error {
 		return a.PrintJSON(r)
 	}
 	a.Warn(r.Warnings)
+	a.Warn(r.Notes)
 	if r.Status == record.PlanInfeasible {
 		return nil
 	}
@@ -377,6 +381,14 @@ func (a app) planTable(r *PlanResult, explain bool) error {
 	}
 	if err := a.PrintTable(&t); err != nil {
 		return err
+	}
+	for i, rule := range r.Placement {
+		if i == 0 {
+			rule = "\n" + rule
+		}
+		if err := a.Printf("%s\n", rule); err != nil {
+			return err
+		}
 	}
 	return a.planTotals(r)
 }

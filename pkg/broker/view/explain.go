@@ -86,6 +86,11 @@ func (b *Views) ExplainPart(ctx context.Context, id string, p Part) (*Story, err
 	case detail.State == record.JobWaiting:
 		s.add(b.Now(), "waiting", "", detail.Reason)
 	}
+	if detail.plan != nil && p.From == 0 {
+		for _, note := range detail.plan.Notes {
+			s.add(detail.plan.At, "placement", "", note)
+		}
+	}
 	s.Sort()
 	if detail.plan != nil {
 		s.choices(detail.plan, detail.TaskList)

@@ -1,0 +1,36 @@
+package planning
+
+import (
+	"strings"
+
+	"github.com/tradewind-broker/tradewind/internal/cli/text"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// mostNamed is how many tasks a line about a rule names.
+const mostNamed = 6
+
+// rulesOf are the rules of placement of a job for people: "web1, web2: spread: zone".
+func rulesOf(spec *dag.Job) (lines []string) {
+	say := func(rule *dag.Placement, tasks ...int) {
+		var names []string
+		for n, i := range tasks {
+			if n == mostNamed {
+				names = append(names, "…")
+				break
+			}
+			names = append(names, text.Clean(spec.Tasks[i].Name))
+		}
+		lines = append(lines, strings.Join(names, ", ")+": "+rule.String())
+	}
+	for _, g := range spec.Groups() {
+		say(g.Placement, g.Tasks...)
+	}
+	for i := range spec.Tasks {
+		for _, rule := range spec.Tasks[i].Aparts() {
+			say(rule, i)
+		}
+	}
+	const most = 20
+	return lines[:min(len(lines), most)]
+}
