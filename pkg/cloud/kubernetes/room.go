@@ -147,7 +147,7 @@ func (g *gang) patience(said string, hope outlook) time.Duration {
 		return g.c.cfg.GrowWithin
 	case said == "" && !g.place.Gang.foreign():
 		return max(within, silentWithin)
-	case hope == roomy:
+	case hope == roomy && len(g.spec.Rules) == 0: // else it is a rule that nodes with room are against
 		return max(within, againWithin)
 	}
 	return within

@@ -60,11 +60,9 @@ func TestTheSchedulerKeepsPodsToRules(t *testing.T) {
 	if racks, _ := w.racksOf("spread"); fmt.Sprint(racks) != "[ra rb rc]" {
 		t.Errorf("spread over racks are %v", racks)
 	}
-	t.Log("spread")
 	if err := launch("fourth", 1, "j1", nil, one); cloud.KindOf(err) != cloud.Capacity {
 		t.Errorf("a fourth of one group, in three racks: %v", err)
 	}
-	t.Log("refused")
 	pack := cloud.Rule{Group: "j2/0", Pack: "rack"}
 	if err := launch("packed", 3, "j2", nil, pack); err != nil {
 		t.Fatal(err)
@@ -72,7 +70,6 @@ func TestTheSchedulerKeepsPodsToRules(t *testing.T) {
 	if racks, _ := w.racksOf("packed"); racks[0] != racks[2] {
 		t.Errorf("packed in a rack are %v", racks)
 	}
-	t.Log("packed")
 	apart := cloud.Rule{Apart: map[string]string{"app": "web"}, By: "machine"}
 	if err := launch("apart", 2, "j3", nil, apart, cloud.Rule{Group: "j3/0", Spread: "machine", Most: 1}); err != nil {
 		t.Fatal(err)
@@ -84,11 +81,9 @@ func TestTheSchedulerKeepsPodsToRules(t *testing.T) {
 			t.Errorf("on %v, apart from those on %v", mine, web)
 		}
 	}
-	t.Log("apart")
 	if err := launch("own", 1, "j1", nil, cloud.Rule{Apart: map[string]string{"app": "web"}, By: "rack"}); err != nil {
 		t.Errorf("a task of the job itself is in the way: %v", err)
 	}
-	t.Log("own")
 	if err := launch("other", 1, "j4", nil, cloud.Rule{Apart: map[string]string{"app": "web"}, By: "rack"}); cloud.KindOf(err) != cloud.Capacity {
 		t.Errorf("apart from racks that all have one: %v", err)
 	}

@@ -2269,6 +2269,10 @@ class PlanView(BaseModel):
     """
     Name of the job
     """
+    notes: list[str] | None = None
+    """
+    Rules of placement that do not hold where the plan has its tasks
+    """
     objective: str
     """
     cost or makespan
