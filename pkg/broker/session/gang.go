@@ -91,6 +91,9 @@ func (s *Session) gangOf(a *admission) (*together, error) {
 	for _, i := range spec.Gang(a.waiting.Task) {
 		err = cmp.Or(err, s.join(t, a, i)) // what is lacking of all is noted
 	}
+	if err == nil {
+		err = s.clashWithin(t)
+	}
 	return t, err
 }
 

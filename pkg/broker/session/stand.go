@@ -130,6 +130,28 @@ func (s *Session) gone(ids []string, clashes []record.Clash) (gone []int, err er
 	return gone, nil
 }
 
+// clashWithin notes of tasks that go together which would be in each other's way where they are planned: the plan could
+// do no better then.
+func (s *Session) clashWithin(t *together) error {
+	var placed []record.Placed
+	for _, a := range t.members {
+		if !a.isRuled() || a.plan == nil || a.plan.Of(a.waiting.Task) == nil {
+			continue
+		}
+		if a.clash == nil {
+			c, err := s.clashOf(a, a.spots(), placed)
+			if err != nil {
+				return err
+			}
+			a.clash = c
+		}
+		// They came with the plan itself: nothing has come since that it did not know.
+		placed = append(placed, record.Placed{Job: a.job.ID, Task: a.waiting.Task,
+			Stand: record.StandOf(&a.spec.Tasks[a.waiting.Task], a.spots(), time.Time{})})
+	}
+	return nil
+}
+
 // standsFree says whether tasks that go together may be admitted to where they are placed, beside each other and what
 // was admitted since they were looked at. One that may not be in a pool is bought as planned.
 func (s *Session) standsFree(bound []*admission) (bool, error) {
