@@ -53,6 +53,13 @@ func (b *Builder) Priority(p int) *Builder { b.job.Priority = p; return b }
 // Regions limits all tasks to places: "aws", "gcp:europe-west4", "eu".
 func (b *Builder) Regions(places ...string) *Builder { b.job.Regions = places; return b }
 
+// Place adds a rule about where machines of several tasks stand to each other: dag.Placement{Spread: dag.LevelZone, Of:
+// []string{"a", "b"}}.
+func (b *Builder) Place(rule dag.Placement) *Builder {
+	b.job.Placement = append(b.job.Placement, rule)
+	return b
+}
+
 // Task adds a task that runs a shell script, on one machine of any kind unless more is said.
 func (b *Builder) Task(name, run string) *Task {
 	t := &Task{b: b, t: dag.Task{Name: name, Run: run, Nodes: 1}}
@@ -151,6 +158,22 @@ func (t *Task) Retries(n int) *Task { t.t.Retries = n; return t }
 
 // Gang has it start together with the job's other tasks of the same gang, or not at all.
 func (t *Task) Gang(name string) *Task { t.t.Gang = name; return t }
+
+// Label gives the task a label, which rules of placement of other jobs may know it by.
+func (t *Task) Label(name, value string) *Task {
+	if t.t.Labels == nil {
+		t.t.Labels = map[string]string{}
+	}
+	t.t.Labels[name] = value
+	return t
+}
+
+// Place adds a rule about where its machines stand to each other, or to those of other jobs: dag.Placement{Apart:
+// map[string]string{"app": "db"}, By: dag.LevelZone}.
+func (t *Task) Place(rule dag.Placement) *Task {
+	t.t.Placement = append(t.t.Placement, rule)
+	return t
+}
 
 // On adds an alternative that the task can run on; the first is any machine until one is said.
 func (t *Task) On(r Resources) *Task {

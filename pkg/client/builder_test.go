@@ -9,6 +9,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/client"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
 func TestWhatIsWrongWithAJobIsSaid(t *testing.T) {
@@ -17,6 +18,12 @@ func TestWhatIsWrongWithAJobIsSaid(t *testing.T) {
 		"tasks.a.resources":                      func(b *client.Builder) { b.Task("a", "true").On(client.Resources{CPUs: "many"}) },
 		"keepOnFailure":                          func(b *client.Builder) { b.KeepOnFailure(-time.Hour).Task("a", "true") },
 		"tasks.a.time":                           func(b *client.Builder) { b.Task("a", "true").TimeOn("", time.Hour) },
+		"placement[0].of[1]": func(b *client.Builder) {
+			b.Task("a", "true")
+			b.Place(dag.Placement{Spread: dag.LevelZone, Of: []string{"a", "b"}})
+		},
+		"tasks.a.placement[0].pack": func(b *client.Builder) { b.Task("a", "true").Place(dag.Placement{Pack: dag.LevelMachine}) },
+		"tasks.a.labels":            func(b *client.Builder) { b.Task("a", "true").Label("app", "no label") },
 		"tasks wait for each other": func(b *client.Builder) {
 			b.Task("a", "true").After("b")
 			b.Task("b", "true").After("a")

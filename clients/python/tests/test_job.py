@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import pytest
 
-from tradewind import Checkpoint, Input, Job, Output, Resources, Task, task
+from tradewind import Checkpoint, Input, Job, Output, Placement, Resources, Task, task
 
 
 def test_a_job_is_written_as_a_job_file() -> None:
@@ -41,6 +41,19 @@ def test_a_job_is_written_as_a_job_file() -> None:
                 "time": {"V100": "2h", "default": "32400000ms"},
             },
         },
+    }
+
+
+def test_rules_of_placement_are_written_as_a_job_file_has_them() -> None:
+    a = Task("a", run="true", labels={"app": "web"}, placement=[Placement(apart={"app": "db"}, by="zone")])
+    b = Task("b", run="true")
+    written = Job("j", [a, b], labels={"team": "red"}, placement=[Placement(spread="zone", max=2, of=["a", "b"])]).to_dict()
+    assert written["labels"] == {"team": "red"}
+    assert written["placement"] == [{"spread": "zone", "max": 2, "of": ["a", "b"]}]
+    assert written["tasks"]["a"] == {
+        "run": "true",
+        "labels": {"app": "web"},
+        "placement": [{"apart": {"app": "db"}, "by": "zone"}],
     }
 
 

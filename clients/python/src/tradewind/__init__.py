@@ -13,7 +13,7 @@ from .asynchronous import AsyncClient, AsyncRun
 from .client import Client, Run
 from .errors import BrokerError, JobFailed, TradewindError, Unreachable
 from .function import Returned, task
-from .job import Checkpoint, Input, Job, Output, Resources, Task
+from .job import Checkpoint, Input, Job, Output, Placement, Resources, Task
 
 __all__ = [
     "AsyncClient",
@@ -27,6 +27,7 @@ __all__ = [
     "Job",
     "JobFailed",
     "Output",
+    "Placement",
     "Resources",
     "Returned",
     "Run",

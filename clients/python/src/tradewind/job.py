@@ -92,6 +92,23 @@ class Checkpoint(_Described):
     size: str | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class Placement(_Described):
+    """A rule about where machines stand: one of spread, pack and apart. Levels are region, zone, rack and machine."""
+
+    spread: str | None = None
+    """At most max machines in one of these."""
+    max: int | None = None
+    pack: str | None = None
+    """All machines in one of these."""
+    apart: Mapping[str, str] | None = None
+    """Never where a task of another job with one of these labels runs."""
+    by: str | None = None
+    """How wide that is; machine by default."""
+    of: Sequence[str] = ()
+    """The tasks that a rule of a job is about; all by default."""
+
+
 @dataclass(eq=False)
 class Task:
     """A step of a job. `a >> b` says that b waits for a; what a left is in b's $TRADEWIND_INPUTS/a."""
@@ -109,6 +126,10 @@ class Task:
     checkpoint: Checkpoint | None = None
     retries: int | None = None
     workdir: str | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """What rules of placement of other tasks know it by."""
+    placement: Sequence[Placement] = ()
+    """Where its machines stand to each other, and to those of other jobs."""
     after: list[Task] = field(default_factory=list)
 
     @overload
@@ -143,6 +164,8 @@ class Task:
             "checkpoint",
             "retries",
             "workdir",
+            "labels",
+            "placement",
         ):
             value = getattr(self, name)
             if value is not None and value != () and value != {} and value != []:
@@ -167,6 +190,10 @@ class Job:
     priority: int | None = None
     regions: Sequence[str] = ()
     env: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """Labels of every task."""
+    placement: Sequence[Placement] = ()
+    """Where machines of several tasks stand to each other."""
     infeasible: str | None = None
     """What to do when no place is left: retry, fail or wait; retry by default, which waits for blocks that end."""
     patience: Duration | None = None
@@ -201,7 +228,19 @@ class Job:
     def to_dict(self) -> dict[str, Any]:
         """The job as a job file has it (docs: the native form)."""
         written: dict[str, Any] = {"apiVersion": "tradewind/v1", "name": self.name}
-        for name in ("objective", "deadline", "budget", "queue", "priority", "regions", "infeasible", "patience", "env"):
+        for name in (
+            "objective",
+            "deadline",
+            "budget",
+            "queue",
+            "priority",
+            "regions",
+            "infeasible",
+            "patience",
+            "env",
+            "labels",
+            "placement",
+        ):
             value = getattr(self, name)
             if value is not None and value != () and value != {} and value != []:
                 written[name] = _plain(value)
