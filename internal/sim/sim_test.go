@@ -12,8 +12,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/sim/check"
 )
 
-// TestNoSeedBreaksAnInvariant plays some histories, in which every kind of fault happens; `tradewind chaos` plays as many as
-// one likes.
+// TestNoSeedBreaksAnInvariant plays some histories, in which every kind of fault happens; `tradewind chaos` plays as
+// many as one likes.
 func TestNoSeedBreaksAnInvariant(t *testing.T) {
 	seeds, rare := uint64(200), []string{"crash before launch", "crash before terminate"} // one of each in some thirty worlds
 	if raceDetector || testing.Short() {
@@ -79,8 +79,8 @@ func TestTwoSeedsAreTwoHistories(t *testing.T) {
 	}
 }
 
-// TestABrokenSystemIsNoticed breaks each of the mechanisms that the broker rests on, and expects a violation within so many
-// seeds. A quiet simulator would prove nothing.
+// TestABrokenSystemIsNoticed breaks each of the mechanisms that the broker rests on, and expects a violation within so
+// many seeds. A quiet simulator would prove nothing.
 func TestABrokenSystemIsNoticed(t *testing.T) {
 	within := map[Break]uint64{
 		NoOutbox: 1, NoSeen: 6, NoConditions: 3, NoToken: 12, NoBlock: 3, NoTerminate: 2,

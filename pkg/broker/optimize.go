@@ -237,7 +237,8 @@ func stood(u *unit.Unit, in *record.PlanInput, leaving []record.Cluster) error {
 	}
 	var asked []string
 	for i, p := range placed {
-		if p.Job == in.Job && slices.ContainsFunc(leaving, func(cl record.Cluster) bool { return cl.ID == clusters[i] }) {
+		if p.Job == in.Job && slices.ContainsFunc(leaving,
+			func(cl record.Cluster) bool { return cl.ID == clusters[i] }) {
 			continue
 		}
 		if p.Job == in.Job || record.Minds(in.Spec, p.Stand) {

@@ -120,8 +120,8 @@ type LaunchSpec struct {
 	// Labels are attached to the machines as tags: job, task, queue.
 	Labels map[string]string
 	// Rules are where the machines stand to each other and to those of other launches, for drivers whose machines are
-	// given their places after they are asked for. Machines that are bought stand alone, in the offer's zone: nothing is
-	// to be done about rules there. KnownBy are the labels by which rules of other launches know the machines.
+	// given their places after they are asked for. Machines that are bought stand alone, in the offer's zone: nothing
+	// is to be done about rules there. KnownBy are the labels by which rules of other launches know the machines.
 	Rules   []Rule
 	KnownBy map[string]string
 }

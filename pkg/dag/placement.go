@@ -13,7 +13,8 @@ import (
 // Level is how wide a place is in which machines are near each other.
 type Level string
 
-// The levels, the widest first. Clouds do not say in which racks their machines are; pools and Kubernetes may, by labels.
+// The levels, the widest first. Clouds do not say in which racks their machines are; pools and Kubernetes may, by
+// labels.
 const (
 	LevelRegion  Level = "region"
 	LevelZone    Level = "zone"
@@ -105,7 +106,8 @@ func CheckLabel(s string) error {
 		return nil
 	}
 	return fault.New(fault.Quote(s)+" is not a label", fmt.Sprintf(
-		"letters, digits, '.', '_', '/' and '-', beginning and ending with a letter or digit, at most %d", maxLabelBytes))
+		"letters, digits, '.', '_', '/' and '-', beginning and ending with a letter or digit, at most %d",
+		maxLabelBytes))
 }
 
 // CheckLabels says what is wrong with labels.
@@ -167,7 +169,8 @@ func (t *Task) CheckPlacement() error {
 			return err
 		}
 		if len(p.Of) > 0 {
-			return fault.Within("of", fault.New("is of a job's rules alone", "a task's rules are about its own machines"))
+			return fault.Within("of", fault.New("is of a job's rules alone",
+				"a task's rules are about its own machines"))
 		}
 		return tooMany(p, t.Nodes)
 	})
@@ -177,7 +180,8 @@ func (t *Task) CheckPlacement() error {
 // offer.
 func tooMany(p *Placement, nodes int) error {
 	if p.Spread.Far() && nodes > p.Most() {
-		return fault.Within("spread", fault.New(fmt.Sprintf("the %d machines of one task are in one %s", nodes, p.Spread),
+		return fault.Within("spread", fault.New(fmt.Sprintf("the %d machines of one task are in one %s", nodes,
+			p.Spread),
 			"make tasks of them, and say at the job placement: [{spread: "+string(p.Spread)+", of: [TASK, …]}]"))
 	}
 	return nil
@@ -206,7 +210,8 @@ func (j *Job) CheckPlacement() (rule int, err error) {
 			return n, fault.Within("apart", fault.New("is of tasks", "say it at each of them"))
 		}
 		if len(p.Of) < 2 {
-			return n, fault.Within("of", fault.New("names less than two tasks", "a rule about one task stands at the task"))
+			return n, fault.Within("of", fault.New("names less than two tasks",
+				"a rule about one task stands at the task"))
 		}
 		if len(p.Of) > MaxPlaced {
 			return n, fault.Within("of", fault.OverLimit(
@@ -231,8 +236,8 @@ func (j *Job) CheckPlacement() (rule int, err error) {
 	return j.checkPacks()
 }
 
-// Plan is how wide a place a plan has all machines in for a rule that packs them: a rack is in one zone. It is empty where
-// the rule packs nothing.
+// Plan is how wide a place a plan has all machines in for a rule that packs them: a rack is in one zone. It is empty
+// where the rule packs nothing.
 func (p *Placement) Plan() Within {
 	switch p.Pack {
 	case LevelRegion:
@@ -264,7 +269,8 @@ func (j *Job) checkPacks() (rule int, err error) {
 					continue
 				}
 				if orRegion(t.Within) != p.Plan() {
-					return n, fault.New(fmt.Sprintf("packs %s by %s, whose gang is within %s", fault.Quote(t.Name), p.Pack,
+					return n, fault.New(fmt.Sprintf("packs %s by %s, whose gang is within %s", fault.Quote(t.Name),
+						p.Pack,
 						orRegion(t.Within)), "say within: "+string(p.Plan())+" of the gang")
 				}
 			}

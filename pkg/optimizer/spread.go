@@ -13,10 +13,11 @@ import (
 )
 
 // A model whose tasks are spread is solved first as if they were not. Where a plan has too many machines of a group at
-// one site, the first of its tasks there is to leave the site, or it stays and the second is to leave, and so on: one of
-// them has to, so no plan is lost, and no two of these ways have a plan in common. Each is a model with fewer candidates,
-// and its objective is no better, so that the ways are taken in the order of their bounds until the next is no better than
-// the best plan that keeps to all rules. Of tasks that are alike in all that matters it is enough that the first leaves.
+// one site, the first of its tasks there is to leave the site, or it stays and the second is to leave, and so on: one
+// of them has to, so no plan is lost, and no two of these ways have a plan in common. Each is a model with fewer
+// candidates, and its objective is no better, so that the ways are taken in the order of their bounds until the next
+// is no better than the best plan that keeps to all rules. Of tasks that are alike in all that matters it is enough
+// that the first leaves.
 
 // Spread is a group of tasks of which at most Most machines are at one site.
 type Spread struct {
@@ -240,8 +241,8 @@ func (s *spread) noRoom(task int) *Solution {
 	return nil
 }
 
-// crowded finds a group that a plan has too many machines of at one site, the largest such crowd, and its tasks there by
-// their place in the group. The group is negative where there is none.
+// crowded finds a group that a plan has too many machines of at one site, the largest such crowd, and its tasks there
+// by their place in the group. The group is negative where there is none.
 func (s *spread) crowded(picks []int) (group int, there []int) {
 	group = -1
 	for n := range s.groups {

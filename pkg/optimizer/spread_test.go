@@ -98,7 +98,8 @@ func TestSpreadPlansAgreeWithBruteForce(t *testing.T) {
 			for i, k := range picks {
 				kg += m.Tasks[i].Candidates[k].KgCO2
 			}
-			x := map[optimizer.Objective]float64{optimizer.Cost: usd, optimizer.Makespan: hours, optimizer.Carbon: kg}[m.Objective]
+			x := map[optimizer.Objective]float64{optimizer.Cost: usd, optimizer.Makespan: hours,
+				optimizer.Carbon: kg}[m.Objective]
 			if free = min(free, x); isSpread(m, picks) {
 				ok, best = true, min(best, x)
 			}
@@ -125,7 +126,8 @@ func TestSpreadPlansAgreeWithBruteForce(t *testing.T) {
 			}
 			return
 		}
-		if sol.Status != optimizer.Optimal || !same(sol.Objective, best) || !same(sol.Bound, best) || !isSpread(m, sol.Picks) {
+		if sol.Status != optimizer.Optimal || !same(sol.Objective, best) || !same(sol.Bound, best) || !isSpread(m,
+			sol.Picks) {
 			t.Fatalf("%s %g (bound %g, spread %v), brute force %g", sol.Status, sol.Objective, sol.Bound,
 				isSpread(m, sol.Picks), best)
 		}
@@ -162,7 +164,8 @@ func TestASearchThatIsStoppedKeepsToTheRules(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := spreadModel(t)
 		m.Objective = optimizer.Cost
-		sol, err := optimizer.Solve(context.Background(), m, optimizer.Options{WorkLimit: rapid.Int64Range(1, 300).Draw(t, "work")})
+		sol, err := optimizer.Solve(context.Background(), m, optimizer.Options{WorkLimit: rapid.Int64Range(1,
+			300).Draw(t, "work")})
 		if err != nil || sol.Status == optimizer.Infeasible {
 			return // undecided, or none: TestSpreadPlansAgreeWithBruteForce
 		}
@@ -187,7 +190,8 @@ func TestTheFrontOfASpreadModelIsItsPlans(t *testing.T) {
 		}
 		for _, p := range front.Points {
 			if usd, hours := evaluate(m, p.Picks); !isSpread(m, p.Picks) || !same(usd, p.USD) || !same(hours, p.Hours) {
-				t.Fatalf("a point %g USD %g h is %g and %g, spread %v", p.USD, p.Hours, usd, hours, isSpread(m, p.Picks))
+				t.Fatalf("a point %g USD %g h is %g and %g, spread %v", p.USD, p.Hours, usd, hours, isSpread(m,
+					p.Picks))
 			}
 		}
 		everyPlan(m, func(picks []int, usd, hours float64) {

@@ -129,9 +129,9 @@ func (x *places) add(m, app, n int32) {
 	}
 }
 
-// packing places what waits with each group that is packed and has no place yet in the one place where all of it fits by
-// the count and which has least room beyond. Where that turns out not to be enough, others are tried, as long as there
-// are any; what is placed of the group then comes back.
+// packing places what waits with each group that is packed and has no place yet in the one place where all of it fits
+// by the count and which has least room beyond. Where that turns out not to be enough, others are tried, as long as
+// there are any; what is placed of the group then comes back.
 func (n *Network) packing() {
 	tried := make([]map[int32]bool, len(n.places.groups))
 	n.aim(tried)

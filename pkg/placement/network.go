@@ -96,7 +96,8 @@ func New(p *Problem, o Options) (*Network, error) {
 	own := *p
 	own.Machines, own.Apps, own.Instances = slices.Clone(p.Machines), slices.Clone(p.Apps), slices.Clone(p.Instances)
 	own.Rules, own.Shapes = slices.Clone(p.Rules), slices.Clone(p.Shapes)
-	n := &Network{p: &own, o: o, limits: NewLimits(p), places: newPlaces(p), dims: p.Dims(), rackNo: map[[2]int]int32{}, epoch: 1}
+	n := &Network{p: &own, o: o, limits: NewLimits(p), places: newPlaces(p), dims: p.Dims(),
+		rackNo: map[[2]int]int32{}, epoch: 1}
 	n.space = newScratch(n.dims)
 	n.waiting, n.edges = make([][]int32, len(p.Apps)), make([][]edge, len(p.Apps))
 	racked := slices.ContainsFunc(p.Machines, func(m Machine) bool { return m.Rack != 0 || m.Cluster != 0 })

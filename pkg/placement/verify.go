@@ -14,7 +14,7 @@ type Kind string
 const (
 	OverCapacity Kind = "capacity" // a machine holds more of a resource than it has
 	Together     Kind = "affinity" // a machine holds instances that a rule keeps apart
-	Misplaced    Kind = "place"    // an instance is where it is barred from, or a group is not spread or packed as it is to be
+	Misplaced    Kind = "place"    // an instance is where it is barred from, or a group is not as it is to be
 	Outranked    Kind = "priority" // an instance waits while ones of lower priority hold its place
 )
 
@@ -216,7 +216,8 @@ func (v *verifier) groups(on [][]int32) {
 		for _, place := range in {
 			switch {
 			case group.Packs() && len(in) > 1:
-				v.add(Misplaced, place.machine, "%d of group %d are in its %s, and others elsewhere", place.count, g, group.By)
+				v.add(Misplaced, place.machine, "%d of group %d are in its %s, and others elsewhere", place.count,
+					g, group.By)
 			case !group.Packs() && place.count > int(group.Most):
 				v.add(Misplaced, place.machine, "%d of group %d are in its %s, at most %d", place.count, g, group.By,
 					group.Most)

@@ -213,7 +213,8 @@ type Job struct {
 func New(t *timeline.Timeline, s *weather.Sky, cfg record.Config, records *mem.Store, world World) *Checker {
 	return &Checker{
 		Timeline: t, sky: s, cfg: cfg, store: records, world: world, wantedBy: map[string]*Wanted{},
-		labels: map[string]map[string]string{}, noPlan: map[string]noPlan{}, outputs: map[string]bool{}, idle: map[*Machine]time.Duration{},
+		labels: map[string]map[string]string{},
+		noPlan: map[string]noPlan{}, outputs: map[string]bool{}, idle: map[*Machine]time.Duration{},
 		Jobs: map[string]*Job{}, byName: map[string]*Job{}, queues: map[string]record.Queue{},
 		claimed: map[string]promise{}, gangs: gangChecker{
 			broken: map[string]events.GangBroken{}, leaving: map[string]bool{},

@@ -7,9 +7,12 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// InvPlaced: no two attempts hold machines against a rule of placement: what is spread is spread, what is packed is
-// packed, and what keeps apart from tasks with a label is nowhere near them.
-const InvPlaced = "attempts stand as rules have it"
+// Of rules of placement, when a task is admitted:
+const (
+	// InvPlaced: no two attempts hold machines against a rule of placement: what is spread is spread, what is packed is
+	// packed, and what keeps apart from tasks with a label is nowhere near them.
+	InvPlaced = "attempts stand as rules have it"
+)
 
 // place is where one machine of an attempt is; what nobody knows is empty.
 type place struct{ region, zone, rack, machine string }
@@ -83,7 +86,8 @@ func (c *Checker) checkPlaced(s *Job, a record.Attempt) {
 			for _, rule := range against(t, of) {
 				c.Count("apart from another")
 				if meet(mine, there, rule.Level()) {
-					c.Violatef(InvPlaced, "%s is admitted to %v beside %s/%s at %v, against %s", describeAttempt(s, a), mine,
+					c.Violatef(InvPlaced, "%s is admitted to %v beside %s/%s at %v, against %s", describeAttempt(s,
+						a), mine,
 						o.ID, of.Name, there, rule)
 				}
 			}
@@ -139,7 +143,8 @@ func (c *Checker) checkGroups(s *Job, a record.Attempt, mine []place) {
 			for _, y := range all {
 				same, known := x.same(y, g.Level())
 				if g.Pack != "" && !same && known {
-					c.Violatef(InvPlaced, "%s is admitted to %v, against %s: all are at %v", describeAttempt(s, a), mine, g, all)
+					c.Violatef(InvPlaced, "%s is admitted to %v, against %s: all are at %v", describeAttempt(s, a),
+						mine, g, all)
 					return
 				}
 				if same && known {
@@ -150,7 +155,8 @@ func (c *Checker) checkGroups(s *Job, a record.Attempt, mine []place) {
 				together = 0
 			}
 			if g.Spread != "" && together > g.Most() {
-				c.Violatef(InvPlaced, "%s is admitted to %v, against %s: %d of %v", describeAttempt(s, a), mine, g, together,
+				c.Violatef(InvPlaced, "%s is admitted to %v, against %s: %d of %v", describeAttempt(s, a), mine, g,
+					together,
 					all)
 				return
 			}

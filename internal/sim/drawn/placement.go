@@ -18,13 +18,15 @@ func Placement(r timeline.Random, j *dag.Job) {
 		if r.Chance(0.4) {
 			t.Placement = append(t.Placement, dag.Placement{
 				Apart: map[string]string{"app": timeline.Pick(r, apps())},
-				By: timeline.Pick(r, []dag.Level{dag.LevelRegion, dag.LevelZone, dag.LevelZone, dag.LevelZone, dag.LevelRack,
+				By: timeline.Pick(r, []dag.Level{dag.LevelRegion, dag.LevelZone, dag.LevelZone, dag.LevelZone,
+					dag.LevelRack,
 					dag.LevelMachine, ""}),
 			})
 		}
 		if t.Nodes > 1 && r.Chance(0.3) {
 			t.Placement = append(t.Placement, timeline.Pick(r, []dag.Placement{
-				{Spread: dag.LevelRack, Max: 2}, {Pack: dag.LevelRack}, {Pack: dag.LevelZone}, {Spread: dag.LevelMachine},
+				{Spread: dag.LevelRack, Max: 2}, {Pack: dag.LevelRack}, {Pack: dag.LevelZone},
+				{Spread: dag.LevelMachine},
 			}))
 		}
 	}

@@ -7,8 +7,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// The rules of placement as this planner keeps to them: task after task, each where it is cheapest beside those before it.
-// Where a rule leaves a task nothing it is planned as if there were none: that it does not hold is the broker's care.
+// The rules of placement as this planner keeps to them: task after task, each where it is cheapest beside those before
+// it. Where a rule leaves a task nothing it is planned as if there were none: that it does not hold is the broker's
+// care.
 
 // site is where an option, or a task that stands somewhere, is on a level.
 func site(region, zone string, level dag.Level) string {

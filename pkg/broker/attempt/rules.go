@@ -8,8 +8,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// Rules are the rules of placement of an attempt for its driver, but for those about regions, which an offer settles, and
-// the labels by which those of others know it.
+// Rules are the rules of placement of an attempt for its driver, but for those about regions, which an offer settles,
+// and the labels by which those of others know it.
 func (st *Buying) Rules() (rules []cloud.Rule, knownBy map[string]string) {
 	for n, g := range st.job.Groups() {
 		if g.Level() == dag.LevelRegion || !slices.Contains(g.Tasks, st.task.Index) {

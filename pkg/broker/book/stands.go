@@ -5,8 +5,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// Standing says which of some clusters still stand where they were admitted to: until their attempt has ended, and their
-// machines, where there are any, are to be terminated.
+// Standing says which of some clusters still stand where they were admitted to: until their attempt has ended, and
+// their machines, where there are any, are to be terminated.
 func Standing(r Reader, clusters []string) (standing []bool, err error) {
 	var keys []store.Key
 	for _, id := range clusters {

@@ -44,10 +44,7 @@ func (b *builder) candidates(i int, c *class, gib float64) []option {
 	}
 	for k := range options {
 		b.leave(t, &options[k])
-		options[k].Site = b.site(i, options[k].match)
-		if b.spread[i] {
-			options[k].Zone = options[k].match.Zone
-		}
+		b.stand(i, &options[k])
 	}
 	options = b.free(i, options)
 	if b.near[i] != "" || b.spread[i] {

@@ -10,8 +10,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 )
 
-// Rules that spread tasks over regions and zones are rules of the optimizer's model, as those that pack them are. Where a
-// task is not to be beside others that run, of other jobs, those places are no candidates of it.
+// Rules that spread tasks over regions and zones are rules of the optimizer's model, as those that pack them are.
+// Where a task is not to be beside others that run, of other jobs, those places are no candidates of it.
 
 // kubernetes is the cloud whose machines may have labels that say in which racks they are; its driver has its pods keep
 // to rules.
@@ -28,6 +28,14 @@ func (b *builder) whoIsSpread() map[int]bool {
 		}
 	}
 	return spread
+}
+
+// stand says where an option is, as far as that matters to rules.
+func (b *builder) stand(task int, o *option) {
+	o.Site = b.site(task, o.match)
+	if b.spread[task] {
+		o.Zone = o.match.Zone
+	}
 }
 
 // spreadPlace tells the places of options apart where tasks are spread; elsewhere all are as one.
@@ -133,7 +141,8 @@ func (b *builder) notes(plan *record.Plan) (notes []string) {
 		if rule.Pack != "" {
 			holds = "all are in one zone"
 		}
-		note := fmt.Sprintf("%s: %s holds in pools and in Kubernetes: %s does not say in which racks its machines are; %s",
+		note := fmt.Sprintf("%s: %s holds in pools and in Kubernetes: "+
+			"%s does not say in which racks its machines are; %s",
 			of, rule, choice.Offer.Cloud, holds)
 		if !slices.Contains(notes, note) {
 			notes = append(notes, note)

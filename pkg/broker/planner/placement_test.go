@@ -22,8 +22,8 @@ func ruled(t *testing.T, rule string) *dag.Job {
 	return readJob(t, strings.Replace(copies, "%s", rule, 1))
 }
 
-// TestAPlanKeepsToRules: three like tasks are where it is cheapest, all in one zone, unless a rule spreads them; the plan
-// is proven all the same, and costs no less.
+// TestAPlanKeepsToRules: three like tasks are where it is cheapest, all in one zone, unless a rule spreads them; the
+// plan is proven all the same, and costs no less.
 func TestAPlanKeepsToRules(t *testing.T) {
 	p, _ := newPlanner(t)
 	usd := map[string]float64{}
@@ -44,7 +44,9 @@ func TestAPlanKeepsToRules(t *testing.T) {
 		if want[0] > 0 && len(regions) != want[0] || len(zones) != want[1] {
 			t.Errorf("%q is in %v", rule, zones)
 		}
-		if said := strings.Contains(strings.Join(got.Notes, "\n"), "aws does not say in which racks its machines are; all are in one zone"); said != strings.Contains(rule, "rack") {
+		if said := strings.Contains(strings.Join(got.Notes, "\n"),
+			"aws does not say in which racks its machines are; all are in one zone"); said != strings.Contains(rule,
+			"rack") {
 			t.Errorf("%q has the notes %q", rule, got.Notes)
 		}
 	}
@@ -87,8 +89,10 @@ func TestAPlanKeepsApartFromWhatRuns(t *testing.T) {
 			Since: time.Now(), Spots: []record.Spot{record.SpotOf(at, 1)}, Labels: labels, Apart: apart}}}
 	}
 	for name, in := range map[string]record.PlanInput{
-		"of its own": {Spec: ruled(t, "placement: {apart: {app: db}, by: zone}"), Stood: there(map[string]string{"app": "db"})},
-		"of another": {Spec: free, Stood: there(nil, dag.Placement{Apart: map[string]string{"app": "web"}, By: dag.LevelZone})},
+		"of its own": {Spec: ruled(t, "placement: {apart: {app: db}, by: zone}"),
+			Stood: there(map[string]string{"app": "db"})},
+		"of another": {Spec: free, Stood: there(nil, dag.Placement{Apart: map[string]string{"app": "web"},
+			By: dag.LevelZone})},
 	} {
 		got := plan(t, p, in)
 		for i := range in.Spec.Tasks {
@@ -113,7 +117,8 @@ defaults: {resources: {cpus: 4, cloud: aws, region: us-east-1}, time: 1h}
 tasks: {a: {run: x}, b: {run: x}}
 `)
 	got := plan(t, p, record.PlanInput{Spec: spec})
-	if got.Status != record.PlanInfeasible || !strings.Contains(got.Message, "not enough places with a candidate for each of a, b") {
+	if got.Status != record.PlanInfeasible || !strings.Contains(got.Message,
+		"not enough places with a candidate for each of a, b") {
 		t.Errorf("%s: %s", got.Status, got.Message)
 	}
 }

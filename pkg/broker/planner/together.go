@@ -8,7 +8,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 )
 
-// whoIsTogether are the tasks of gangs, and of rules that pack several, whose machines have to be close to each other, and how close.
+// whoIsTogether are the tasks of gangs, and of rules that pack several, whose machines have to be close to each other,
+// and how close.
 func (b *builder) whoIsTogether() map[int]dag.Within {
 	near := map[int]dag.Within{}
 	for _, members := range b.in.Spec.Together() {
@@ -115,8 +116,8 @@ func (b *builder) explain(sol *optimizer.Solution) string {
 }
 
 // apart gives up that tasks are placed together, or spread, of which some hold machines already, and says whether there
-// are any: where these are there may be no room for the others any more, and a job that runs does not fail for that. What
-// would be against a rule of placement then waits in its queue until it is not.
+// are any: where these are there may be no room for the others any more, and a job that runs does not fail for that.
+// What would be against a rule of placement then waits in its queue until it is not.
 func (b *builder) apart() bool {
 	holds := func(ids []string) bool {
 		return slices.ContainsFunc(ids, func(id string) bool {
@@ -130,8 +131,8 @@ func (b *builder) apart() bool {
 	return len(b.model.Together)+len(b.model.Spread) < n
 }
 
-// pruneTogether is prune of a task that is placed together with others, or spread: what is beaten by another site's offer
-// may be the best at its own.
+// pruneTogether is prune of a task that is placed together with others, or spread: what is beaten by another site's
+// offer may be the best at its own.
 func (b *builder) pruneTogether(options []option, gib float64) (kept []option) {
 	bySite := map[string][]option{}
 	for _, o := range options {

@@ -16,9 +16,9 @@ import (
 
 // Standings are attempts with where their machines stand, as far as rules of placement know them: of one job, those of
 // tasks that are spread or packed; of all jobs, those that have labels or keep apart from some. Whoever admits a task
-// adds it in the same transaction, on the condition that the record is as it was read, so that no two are admitted against
-// a rule. Nobody takes itself out: an attempt stands there until its record says how it ended and its cluster is
-// released, and is forgotten when another one comes.
+// adds it in the same transaction, on the condition that the record is as it was read, so that no two are admitted
+// against a rule. Nobody takes itself out: an attempt stands there until its record says how it ended and its cluster
+// is released, and is forgotten when another one comes.
 type Standings struct {
 	At map[string]Stand `json:"at"` // by cluster
 }
@@ -31,8 +31,8 @@ type Stand struct {
 	Apart  []dag.Placement   `json:"apart,omitempty"`
 }
 
-// Spot is where machines stand. What is not known is empty: in which racks those of clouds are. A machine that is bought
-// is none that anything else runs on, and has no name here.
+// Spot is where machines stand. What is not known is empty: in which racks those of clouds are. A machine that is
+// bought is none that anything else runs on, and has no name here.
 type Spot struct {
 	Region  string `json:"region"` // aws:us-east-1
 	Zone    string `json:"zone,omitempty"`

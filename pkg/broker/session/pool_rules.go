@@ -184,7 +184,8 @@ func (k *packing) give(p *pooled) {
 		for i, m := range k.machines {
 			if m.ID == host {
 				full := *m
-				full.Uses = append(slices.Clone(m.Uses), record.PoolUse{Rank: rank, Hold: p.hold, Devices: m.Devices(p.hold)})
+				full.Uses = append(slices.Clone(m.Uses), record.PoolUse{Rank: rank, Hold: p.hold,
+					Devices: m.Devices(p.hold)})
 				k.machines[i] = &full
 			}
 		}

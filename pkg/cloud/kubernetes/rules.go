@@ -25,8 +25,8 @@ var topologyKeys = map[string]string{
 	"zone": corev1.LabelTopologyZone, "rack": "topology.kubernetes.io/rack", "machine": corev1.LabelHostname,
 }
 
-// keepRules has the scheduler keep a pod to rules. At most so many in one place is a constraint of the topology with more
-// places to come than there are pods: the emptiest then counts as having none, and the skew as how many there are.
+// keepRules has the scheduler keep a pod to rules. At most so many in one place is a constraint of the topology with
+// more places to come than there are pods: the emptiest then counts as having none, and the skew as how many there are.
 func keepRules(p *corev1.Pod, spec cloud.LaunchSpec) {
 	for k, v := range spec.KnownBy {
 		p.Labels[knownLabel+hash(k+"="+v)] = marked
@@ -37,8 +37,10 @@ func keepRules(p *corev1.Pod, spec cloud.LaunchSpec) {
 		case r.Spread != "":
 			p.Labels[groupLabel+hash(r.Group)] = marked
 			p.Spec.TopologySpreadConstraints = append(p.Spec.TopologySpreadConstraints, corev1.TopologySpreadConstraint{
-				TopologyKey: topologyKeys[r.Spread], MaxSkew: int32(min(r.Most, math.MaxInt32)), //nolint:gosec // bounded
-				MinDomains: new(int32(math.MaxInt32)), WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: inGroup(r.Group),
+				TopologyKey: topologyKeys[r.Spread], MaxSkew: int32(min(r.Most, math.MaxInt32)),
+				//nolint:gosec // bounded
+				MinDomains: new(int32(math.MaxInt32)), WhenUnsatisfiable: corev1.DoNotSchedule,
+				LabelSelector: inGroup(r.Group),
 			})
 		case r.Pack != "":
 			p.Labels[groupLabel+hash(r.Group)] = marked

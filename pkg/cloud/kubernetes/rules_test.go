@@ -84,7 +84,8 @@ func TestTheSchedulerKeepsPodsToRules(t *testing.T) {
 	if err := launch("own", 1, "j1", nil, cloud.Rule{Apart: map[string]string{"app": "web"}, By: "rack"}); err != nil {
 		t.Errorf("a task of the job itself is in the way: %v", err)
 	}
-	if err := launch("other", 1, "j4", nil, cloud.Rule{Apart: map[string]string{"app": "web"}, By: "rack"}); cloud.KindOf(err) != cloud.Capacity {
+	if err := launch("other", 1, "j4", nil, cloud.Rule{Apart: map[string]string{"app": "web"},
+		By: "rack"}); cloud.KindOf(err) != cloud.Capacity {
 		t.Errorf("apart from racks that all have one: %v", err)
 	}
 }

@@ -233,7 +233,8 @@ func (r *reader) task(p *role, name string) dag.Task {
 			res[i].Image = "docker:" + p.pod.image
 		}
 	}
-	return dag.Task{Name: r.names.Name(name, "task"), Nodes: 1, Resources: res, Retries: min(p.retries, dag.MaxRetries)}
+	return dag.Task{Name: r.names.Name(name, "task"), Nodes: 1, Resources: res, Placement: p.pod.rules,
+		Retries: min(p.retries, dag.MaxRetries)}
 }
 
 // addTask adds a task, and where it stands in the file.

@@ -27,6 +27,7 @@ type pod struct {
 	folders   []string // that are made first
 	files     []file
 	resources []dag.Resources
+	rules     []dag.Placement // about its own kind
 	marks     []dag.Mark
 	subdomain string
 	hostname  string
@@ -124,7 +125,7 @@ func (r *reader) podSpec(p *pod, n *yaml.Node) error {
 		{"containers", parts.containers, func(n *yaml.Node) error { return r.containers(p, n) }},
 		{"initContainers", parts.init, func(n *yaml.Node) error { return r.initContainers(p, n) }},
 		{"nodeSelector", parts.selector, func(n *yaml.Node) error { return r.nodeSelector(p, n) }},
-		{"affinity", parts.affinity, r.affinity},
+		{"affinity", parts.affinity, func(n *yaml.Node) error { return r.affinity(p, n) }},
 	}
 	for _, s := range steps {
 		if s.node == nil {

@@ -202,8 +202,11 @@ func acceleratorOf(label string) (string, error) {
 	return name, err
 }
 
-// affinity names what is for the nodes and pods of a cluster.
-func (r *reader) affinity(n *yaml.Node) error {
+// affinity reads what is about the pods of one template, and names the rest, which is for those of a cluster.
+func (r *reader) affinity(p *pod, n *yaml.Node) error {
+	if !r.ownPods(p, n) && len(p.rules) > 0 {
+		return nil
+	}
 	r.warn(n, "is for nodes and pods of a cluster: "+notActedOn+"; what must hold elsewhere stands in nodeSelector")
 	return nil
 }

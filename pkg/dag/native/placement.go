@@ -133,8 +133,8 @@ func (r *reader) named(name string) (out []int) {
 	return out
 }
 
-// gangPlacement has the rules of a gang be about all its machines. Zones and regions that pack it are what it is within,
-// and a rack is in a zone.
+// gangPlacement has the rules of a gang be about all its machines. Zones and regions that pack it are what it is
+// within, and a rack is in a zone.
 func (r *reader) gangPlacement(p part, members []int) error {
 	rules, err := r.readPlacement(p.rules, "")
 	if err != nil {

@@ -302,7 +302,7 @@ class Entry(BaseModel):
     """
     kind: str
     """
-    submitted, planned, waits, launched, doubted, refused, started, visited, kept, preempted, moved, lost, succeeded, failed, blocked, budget, suspended, resumed, cancelled or finished
+    submitted, planned, waits, launched, doubted, refused, started, visited, kept, preempted, moved, lost, succeeded, failed, blocked, budget, suspended, resumed, placement, cancelled or finished
     """
     task: str | None = None
     """

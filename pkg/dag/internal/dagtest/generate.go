@@ -198,7 +198,8 @@ func genTask(name string) *rapid.Generator[dag.Task] {
 			task.Run = "x" + genText().Draw(t, "run")
 		}
 		task.Labels = genLabels(0).Draw(t, "labels")
-		task.Placement = rapid.SampledFrom([][]dag.Placement{nil, {{Spread: dag.LevelRack, Max: 2}, {Pack: dag.LevelZone}},
+		task.Placement = rapid.SampledFrom([][]dag.Placement{nil, {{Spread: dag.LevelRack, Max: 2},
+			{Pack: dag.LevelZone}},
 			{{Apart: map[string]string{"app": "db"}}}, {{Apart: genLabels(1).Draw(t, "apart"), By: dag.LevelZone}},
 		}).Draw(t, "placement")
 		env := rapid.MapOfN(rapid.StringMatching(`[A-Z_][A-Z0-9_]{0,5}`), genText(), 0, 4).Draw(t, "env")
@@ -293,7 +294,8 @@ func Job() *rapid.Generator[*dag.Job] {
 			j.Tasks = append(j.Tasks, genTask(name).Draw(t, "task"))
 		}
 		if n := len(j.Tasks); n > 1 && rapid.Bool().Draw(t, "placed") {
-			j.Placement = []dag.Placement{{Spread: dag.LevelZone, Max: 5, Of: []string{j.Tasks[0].Name, j.Tasks[n-1].Name}},
+			j.Placement = []dag.Placement{{Spread: dag.LevelZone, Max: 5, Of: []string{j.Tasks[0].Name,
+				j.Tasks[n-1].Name}},
 				{Pack: dag.LevelRegion, Of: []string{j.Tasks[n-2].Name, j.Tasks[n-1].Name}}}
 		}
 		rank := rapid.Permutation(indices(len(j.Tasks))).Draw(t, "rank")
