@@ -51,13 +51,17 @@ const (
 // reserved are those, by the ID of their listing.
 func (o Options) reserved(seed uint64) map[string]int {
 	r := timeline.NewRandom(seed, "reserved")
-	if o.steady || !r.Chance(shareReserved) && o.Break != Crowding && o.Break != Circling {
+	always := o.Break == Crowding || o.Break == Circling
+	if o.steady || !r.Chance(shareReserved) && !always {
 		return nil
 	}
 	all := map[string]int{}
 	for _, l := range weather.Catalogue() {
-		if r.Chance(reservedKinds) {
+		if r.Chance(reservedKinds) || always {
 			all[l.ID()] = 1 + r.IntN(3)
+			if o.Break == Circling {
+				all[l.ID()] = 1 // so that no gang fits
+			}
 		}
 	}
 	return all

@@ -136,9 +136,9 @@ func TestWhatThisMachineLacksIsSaidAtItsLine(t *testing.T) {
 	s := &stores{here: here}
 	const mount, image = "{uri: 'file:///tmp/x', mount: true, path: o}", "resources: {image: 'docker:alpine'}"
 	for tasks, want := range map[string]string{
-		"  a: {run: ls, inputs: ['file:///tmp/x']}":                        "",
-		"  a: {run: ls, inputs: [s3://there/x,\n    " + mount + "]}":       `job.yaml:5:5: tasks.a.inputs[1]: "file:///tmp/x" cannot be mounted on this computer: rclone is missing`,
-		"  a: {run: ls, " + image + "}":                                    `tasks.a.resources.image: "docker:alpine" cannot be run on this computer: no engine`,
+		"  a: {run: ls, inputs: ['file:///tmp/x']}":                                 "",
+		"  a: {run: ls, inputs: [s3://there/x,\n    " + mount + "]}":                `job.yaml:5:5: tasks.a.inputs[1]: "file:///tmp/x" cannot be mounted on this computer: rclone is missing`,
+		"  a: {run: ls, " + image + "}":                                             `tasks.a.resources.image: "docker:alpine" cannot be run on this computer: no engine`,
 		"  a: {run: ls, resources: {anyOf: [{cpus: 1}, {image: 'docker:alpine'}]}}": "",
 	} {
 		bad := check(t, s, tasks)
