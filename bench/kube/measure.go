@@ -205,7 +205,8 @@ func (m *measure) up(ctx context.Context) (pid int, stop func(), err error) {
 		return 0, nil, err
 	}
 	cmd := exec.CommandContext(ctx, m.program, "up", "--clouds", "kubernetes", //nolint:gosec // as it was built
-		"--addr", address, "--public-url", "http://"+address, "--agents", m.agents, "-o", "json")
+		"--addr", address, "--public-url", "http://"+address, "--agents", m.agents, "-o", "json",
+		"--boot-within", "6h") // pods that KWOK plays have no agents that would call
 	cmd.Env, cmd.Stderr = m.tradewind().Env(), log
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {

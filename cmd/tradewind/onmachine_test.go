@@ -17,6 +17,7 @@ const visited = `apiVersion: tradewind/v1
 name: visited
 tasks:
   t: {run: "touch here; while [ ! -e done ]; do sleep 0.05; done", time: 10m, env: {COLOUR: blue}, secrets: [WORD]}
+  later: {run: "true", after: [t], time: 1m}
 `
 
 // A person runs commands beside a task, with its folder, variables and exit code; the story tells of it, without the
@@ -67,6 +68,9 @@ func TestACommandRunsBesideATask(t *testing.T) {
 	}
 	if _, errs, code := s.run("tradewind exec last nope -- true"); code != 2 || !strings.Contains(errs, `no task "nope"`) {
 		t.Errorf("a task that is not there: %d %s", code, errs)
+	}
+	if _, errs, code := s.run("tradewind exec last later -- true"); code != 1 || !strings.Contains(errs, "has not been tried yet: it waits for others") {
+		t.Errorf("a task that waits: %d %s", code, errs)
 	}
 	s.must("tradewind exec last t -- touch done")
 	s.must("sh -c 'until tradewind status last -o json | grep -q succeeded; do sleep 0.1; done'")

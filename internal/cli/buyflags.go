@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"time"
+
 	"github.com/spf13/cobra"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
@@ -15,6 +17,7 @@ type buyFlags struct {
 	publicURL  string
 	deployment string
 	agents     string
+	bootWithin time.Duration
 }
 
 func (a *app) buyFlags(c *cobra.Command, b *buyFlags) {
@@ -34,7 +37,15 @@ func (a *app) buyFlags(c *cobra.Command, b *buyFlags) {
 		"folder with the agent's programs for bought machines, as make agent builds\n"+
 			"them (default: agent/ or ../dist/agent beside this program)")
 	_ = c.MarkFlagDirname("agents")
+	f.DurationVar(&b.bootWithin, "boot-within", 0,
+		"how long a bought machine may take from its launch to its agent's first call,\nimages pulled included (default: 15m)")
 }
+
+// What a machine may be given to boot: less than a minute none needs, and a token to boot with lasts a day.
+const (
+	leastBoot = time.Minute
+	mostBoot  = 12 * time.Hour
+)
 
 // buyOn fills the options of a broker with the clouds that it is to buy on.
 func (a *app) buyOn(o *host.Options, b *buyFlags) error {
@@ -47,6 +58,13 @@ func (a *app) buyOn(o *host.Options, b *buyFlags) error {
 	chosen, local, err := cloudkit.Choose(a.kits, b.clouds)
 	if err != nil {
 		return command.BadInput("", "--clouds: %v", err)
+	}
+	switch {
+	case b.bootWithin != 0 && len(chosen) == 0:
+		return command.BadInput("--clouds names the clouds",
+			"--boot-within is for clouds that machines are bought on")
+	case b.bootWithin != 0 && (b.bootWithin < leastBoot || b.bootWithin > mostBoot):
+		return command.BadInput("", "--boot-within: %s is not between %s and %s", b.bootWithin, leastBoot, mostBoot)
 	}
 	if len(chosen) == 0 {
 		if b.publicURL != "" {
@@ -83,6 +101,6 @@ func (a *app) buyOn(o *host.Options, b *buyFlags) error {
 		}
 		o.Clouds = append(o.Clouds, host.Bought{Kit: k, Settings: settings[k.Name]})
 	}
-	o.PlayOthers, o.Deployment = local, b.deployment
+	o.PlayOthers, o.Deployment, o.BootWithin = local, b.deployment, b.bootWithin
 	return nil
 }

@@ -225,6 +225,8 @@ func TestUpRefusesWhatItCannotBuyWith(t *testing.T) {
 		"cloud add lambda --key-file":    {"--clouds", "lambda", public, with},
 		"--public-url is for clouds":     {public},
 		"--public-url is for clouds ":    {"--clouds", "local", public},
+		"--boot-within is for clouds":    {"--boot-within", "20m"},
+		"--boot-within: 13h0m0s is not":  {"--clouds", "lambda", public, with, "--boot-within", "13h"},
 		"tradewind cloud add lambda --k": {"--clouds", "local,lambda", public, with},
 	} {
 		if r := p.run(append([]string{"up"}, args...)...); r.code != command.ExitBadInput || !strings.Contains(r.err, strings.TrimSpace(want)) {

@@ -50,7 +50,7 @@ func TestTheCommandsAreTheContract(t *testing.T) {
 	const contract = `
 tradewind init: run needs time force output
 tradewind run: cloud objective deadline budget queue env env-file policy scenario seed state catalog max-machines time-scale detach keep-on-failure secret secret-file pack-size pack-files output
-tradewind up: dags addr policy scenario seed state catalog max-machines time-scale clouds public-url deployment agents kubernetes-jobs output
+tradewind up: dags addr policy scenario seed state catalog max-machines time-scale clouds public-url deployment agents boot-within kubernetes-jobs output
 tradewind cloud list: state output
 tradewind cloud check: endpoint public-url state output
 tradewind cloud add aws: reserved proxy no-public-address tag image instance-profile profile certificates regions print state output

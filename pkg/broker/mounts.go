@@ -94,7 +94,7 @@ func (b *Broker) RemoveBuckets(ctx context.Context, cause string) error {
 		if err == nil && over {
 			err = b.Transact(ctx, events.FnReconcile, cause+"/bucket/"+bucket.URI, false, func(u *unit.Unit) error {
 				now, found, err := book.Get[record.Bucket](u, record.BucketKey(bucket.URI))
-				if err != nil || !found || len(now.Jobs) != len(bucket.Jobs) { // another job has come
+				if err != nil || !found || !slices.Equal(now.Jobs, bucket.Jobs) { // another job has come
 					return record.OrSkip(err)
 				}
 				var d record.Decision

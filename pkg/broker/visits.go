@@ -102,6 +102,9 @@ func (b *Broker) visited(u *unit.Unit, job record.Job, index int, v Visiting) (c
 		return fmt.Errorf("%w: task %s %s", record.ErrVisit, v.Task, fmt.Sprintf(format, args...))
 	}
 	if t.Attempt == 0 {
+		if t.State == "" { // it has no record until it is ready
+			return cl, t, refuse("has not been tried yet: it waits for others")
+		}
 		return cl, t, refuse("has not been tried yet: it is %s", t.State)
 	}
 	cl, found, err := book.Get[record.Cluster](u, record.ClusterKey(record.ClusterID(job.ID, index, t.Attempt)))

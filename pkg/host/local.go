@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -219,6 +220,7 @@ func (h *Host) wire(ctx context.Context) error {
 		Refresh:   h.refresh,
 		Hook:      h,
 		Packs:     h.packs,
+		Here:      h.here(),
 		Secrets: &secret.Vault{
 			Keys: func() ([][]byte, error) { return [][]byte{key}, nil }, Sources: h.opt.Secrets,
 		},
@@ -304,7 +306,7 @@ func (h *Host) config() record.Config {
 	cfg.Scale = h.clock.Wall(time.Hour).Hours()
 	cfg.StandInScale = h.opt.TimeScale
 	virtual := func(wall time.Duration) time.Duration { return time.Duration(float64(wall) / cfg.Scale) }
-	cfg.BootWithin = max(cfg.BootWithin, virtual(bootWithin))
+	cfg.BootWithin = max(cmp.Or(h.opt.BootWithin, cfg.BootWithin), virtual(bootWithin))
 	cfg.SilentFor = max(cfg.SilentFor, virtual(silentFor))
 	cfg.StuckFor = max(cfg.StuckFor, virtual(stuckFor))
 	cfg.TokenFor = max(cfg.TokenFor, virtual(24*time.Hour))

@@ -2,6 +2,7 @@ package host
 
 import (
 	"log/slog"
+	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
@@ -50,6 +51,8 @@ type Options struct {
 	Play map[string][]string
 	// PublicURL is where bought machines reach this broker (see the function PublicURL).
 	PublicURL string
+	// BootWithin is how long a bought machine may take from its launch to its agent's first call; 0 is the broker's own.
+	BootWithin time.Duration
 	// Deployment is what bought machines are named or tagged after; empty is a name that the state folder keeps.
 	Deployment string
 	// Agents are the digests of the agent's programs for bought machines, Programs what these fetch.
