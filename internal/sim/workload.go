@@ -28,7 +28,9 @@ func (u *users) populate() {
 	// What some breaks break matters where many want the same quota.
 	u.crowded = r.Chance(0.12) || slices.Contains([]Break{NoHold, Swinging, Asleep, Overtaking}, u.w.opt.Break)
 	u.drawQueues()
-	u.placed = u.w.rand.placed.Chance(sharePlaced) && !u.w.opt.steady || u.w.opt.Break == Mingling
+	// Not where deadlines are to be kept, as a rule may have a task wait; other breaks are met as often without.
+	u.placed = u.w.rand.placed.Chance(sharePlaced) && !u.w.opt.steady && !u.w.onTime && u.w.opt.Break == "" ||
+		u.w.opt.Break == Mingling
 	n := u.w.opt.Jobs
 	if n == 0 && timeline.NewRandom(u.w.Seed, "crowds").Chance(crowds) {
 		n = crowd // as if they had been asked for
