@@ -79,8 +79,9 @@ func (c Checker) lacking(ctx context.Context, spec *dag.Job, task int, checked m
 		}
 	}
 	inside := func(r dag.Resources) bool { return r.Container() != "" }
+	outside := func(r dag.Resources) bool { return !inside(r) }
 	image := slices.IndexFunc(t.Resources, inside)
-	if image < 0 || checked["images"] || slices.ContainsFunc(t.Resources, func(r dag.Resources) bool { return !inside(r) }) {
+	if image < 0 || checked["images"] || slices.ContainsFunc(t.Resources, outside) {
 		return nil
 	}
 	checked["images"] = true
