@@ -94,12 +94,12 @@ func TestAPushIsBelievedFromTheAccountThatIsNamedAlone(t *testing.T) {
 	}
 	id := launched[0].ID
 	ours := pushOf(emulator.Bills()[0].Name, id)
-	n, is, err := o.Pushed(t.Context(), sign(nil), ours)
-	if err != nil || !is || n.Cluster != "job.0.1" || n.Machine != id || n.Kind != cloud.Interruption {
-		t.Errorf("%v %v %+v", err, is, n)
+	told, err := o.Pushed(t.Context(), sign(nil), ours)
+	if n := told.Notice; err != nil || n == nil || n.Cluster != "job.0.1" || n.Machine != id || n.Kind != cloud.Interruption {
+		t.Errorf("%v %+v", err, n)
 	}
-	if _, is, err := o.Pushed(t.Context(), sign(nil), pushOf("tw-other-0", "7")); err != nil || is {
-		t.Errorf("of another deployment: %v %v", is, err)
+	if told, err := o.Pushed(t.Context(), sign(nil), pushOf("tw-other-0", "7")); err != nil || told != (push.News{}) {
+		t.Errorf("of another deployment: %v %v", told, err)
 	}
 	for name, claims := range map[string]jwt.MapClaims{
 		"another account":       {"email": "eve@demo.iam.gserviceaccount.com"},
@@ -109,14 +109,14 @@ func TestAPushIsBelievedFromTheAccountThatIsNamedAlone(t *testing.T) {
 		"another issuer":        {"iss": "https://eve.example"},
 		"expired":               {"exp": time.Now().Add(-time.Hour).Unix()},
 	} {
-		if _, _, err := o.Pushed(t.Context(), sign(claims), ours); !errors.Is(err, identity.ErrInvalid) {
+		if _, err := o.Pushed(t.Context(), sign(claims), ours); !errors.Is(err, identity.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, _, err := o.Pushed(t.Context(), "nonsense", ours); !errors.Is(err, identity.ErrInvalid) {
+	if _, err := o.Pushed(t.Context(), "nonsense", ours); !errors.Is(err, identity.ErrInvalid) {
 		t.Errorf("no token: %v", err)
 	}
-	if _, _, err := o.Pushed(t.Context(), sign(nil), []byte("{}")); !errors.Is(err, push.ErrNotice) {
+	if _, err := o.Pushed(t.Context(), sign(nil), []byte("{}")); !errors.Is(err, push.ErrNotice) {
 		t.Errorf("no notice: %v", err)
 	}
 	settings.PushAccount = ""

@@ -216,6 +216,7 @@ func (c *Cloud) Preempt(id string) bool {
 	if m.metadata != nil {
 		m.metadata.Preempt()
 	}
+	c.tellSink(m)
 	return true
 }
 

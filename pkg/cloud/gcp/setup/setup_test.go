@@ -28,13 +28,19 @@ type world struct {
 
 func newWorld(t *testing.T, change func(*setup.Config)) *world {
 	t.Helper()
-	emulator, err := gce.New(gce.Config{})
+	return newWorldWith(t, gce.Config{}, change)
+}
+
+func newWorldWith(t *testing.T, c gce.Config, change func(*setup.Config)) *world {
+	t.Helper()
+	emulator, err := gce.New(c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	server := httptest.NewServer(emulator)
 	t.Cleanup(func() {
 		server.Close()
+		emulator.Close()
 		for _, f := range emulator.Faults() {
 			t.Errorf("not as Google describes it: %s", f)
 		}
