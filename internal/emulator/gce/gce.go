@@ -31,8 +31,6 @@ type Config struct {
 	Now   func() time.Time // the machine's clock when nil
 	// Skus are the pages of the price list, JSON as the Cloud Billing API answers; nil has none.
 	Skus []json.RawMessage
-	// Storage is a fake-gcs-server with the project's buckets, which publishes to PubSub; empty has none.
-	Storage string
 }
 
 // Cloud is one project of Google Cloud. It is an http.Handler; all methods are safe for concurrent use.
@@ -57,6 +55,7 @@ type Cloud struct {
 	world    world
 	identity identity
 	sink     string // topic that the audit log tells of preemptions
+	storage  string // where buckets are
 }
 
 // New makes an empty project.

@@ -20,10 +20,20 @@ func (c *Cloud) getStorageAgent(*call) (any, *Fault) {
 	return &storage.ServiceAccount{EmailAddress: c.storageAgent(), Kind: "storage#serviceAccount"}, nil
 }
 
+// KeepBuckets has a fake-gcs-server answer for the project's buckets, which tells of their objects by PubSub.
+func (c *Cloud) KeepBuckets(server string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.storage = server
+}
+
 // askStorage has fake-gcs-server answer for buckets and what they tell. A bucket may tell on a topic that is there, and
 // on which its agent may publish, and on no other (Cloud Storage documentation, "Configure Pub/Sub notifications").
 func (c *Cloud) askStorage(r *call) (json.RawMessage, *Fault, error) {
-	if c.cfg.Storage == "" {
+	c.mu.Lock()
+	server := c.storage
+	c.mu.Unlock()
+	if server == "" {
 		return nil, &Fault{Code: http.StatusNotImplemented, Reason: "notImplemented", Message: r.method.ID}, nil
 	}
 	if r.method.ID == "storage.notifications.insert" {
@@ -42,7 +52,7 @@ func (c *Cloud) askStorage(r *call) (json.RawMessage, *Fault, error) {
 		}
 	}
 	req, err := http.NewRequestWithContext(r.Context(), r.Method,
-		c.cfg.Storage+r.URL.Path, bytes.NewReader(r.body))
+		server+r.URL.Path, bytes.NewReader(r.body))
 	if err != nil {
 		return nil, nil, err
 	}

@@ -9,7 +9,6 @@ import (
 	"google.golang.org/api/pubsub/v1"
 	"google.golang.org/api/storage/v1"
 
-	"github.com/tradewind-broker/tradewind/internal/emulator/gce"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/gcp/setup"
 	"github.com/tradewind-broker/tradewind/pkg/grant/granttest/servers"
 )
@@ -18,11 +17,13 @@ const agent = "serviceAccount:service-100000000001@gs-project-accounts.iam.gserv
 
 // withDAGs is a project whose buckets fake-gcs-server has.
 func withDAGs(t *testing.T, change func(*setup.Config)) *world {
-	return newWorldWith(t, gce.Config{Storage: servers.FakeGCS(t)}, func(c *setup.Config) {
+	w := newWorld(t, func(c *setup.Config) {
 		if c.DAGs = "gs://acme-jobs/dags"; change != nil {
 			change(c)
 		}
 	})
+	w.gce.KeepBuckets(servers.FakeGCS(t))
+	return w
 }
 
 // told are the notifications of the bucket, and the subscription.

@@ -28,12 +28,7 @@ type world struct {
 
 func newWorld(t *testing.T, change func(*setup.Config)) *world {
 	t.Helper()
-	return newWorldWith(t, gce.Config{}, change)
-}
-
-func newWorldWith(t *testing.T, c gce.Config, change func(*setup.Config)) *world {
-	t.Helper()
-	emulator, err := gce.New(c)
+	emulator, err := gce.New(gce.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
