@@ -220,6 +220,17 @@ func (c *Cloud) Preempt(id string) bool {
 	return true
 }
 
+// PreemptUnheard is Preempt of a machine whose metadata server says nothing of it: the audit log alone tells.
+func (c *Cloud) PreemptUnheard(id string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	m := c.byID(id)
+	if m != nil {
+		c.tellSink(m)
+	}
+	return m != nil
+}
+
 // Take ends a machine as a preemption does: it is deleted or stopped, as its scheduling says.
 func (c *Cloud) Take(id string) bool {
 	c.mu.Lock()
