@@ -276,6 +276,7 @@ var handlers = map[string]func(*Cloud, *call) (any, *Fault){
 	"compute.images.get":                      (*Cloud).getImage,
 	"compute.images.getFromFamily":            (*Cloud).getImageFromFamily,
 	"compute.regions.list":                    (*Cloud).listRegions,
+	"compute.reservations.aggregatedList":     (*Cloud).aggregateReservations,
 	"compute.projects.get":                    (*Cloud).getProject,
 	"compute.networks.get":                    (*Cloud).getNetwork,
 	"compute.networks.insert":                 (*Cloud).insertNetwork,

@@ -38,7 +38,11 @@ func (c *Cloud) open(m *instance) *Bill {
 	for _, d := range m.record.Disks {
 		b.DiskGiB += float64(d.DiskSizeGb)
 	}
-	return c.charge(b)
+	c.charge(b)
+	if m.reservation != nil {
+		b.USDPerHour = 0 // it is paid for whether it is used or not
+	}
+	return b
 }
 
 func (c *Cloud) charge(b *Bill) *Bill {

@@ -157,7 +157,7 @@ func (s *Setup) role() string {
 
 // Permissions are those of the role.
 func (s *Setup) permissions() []string {
-	all := gcp.Permissions()
+	all := append(gcp.Permissions(), gcp.ReservedPermissions()...)
 	if s.cfg.TPUs {
 		all = append(all, gcp.TPUPermissions()...)
 	}
