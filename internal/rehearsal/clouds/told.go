@@ -134,7 +134,7 @@ func (s *Story) pushed(ctx context.Context) (said string, err error) {
 		return "", fmt.Errorf("a push without Google's token: %s %w", resp.Status, err)
 	}
 	said = "a push without Google's token: " + resp.Status
-	told := ""
+	told, id := "", ""
 	err = until(ctx, func() error {
 		d, err := s.client.Job(ctx, s.drop)
 		if err != nil {
@@ -146,7 +146,7 @@ func (s *Story) pushed(ctx context.Context) (said string, err error) {
 		}
 		for _, b := range w.Google.Bills() {
 			if b.Until.IsZero() && b.Spot && w.Google.PreemptUnheard(b.ID) {
-				told = b.Name
+				told, id = b.Name, b.ID
 				return nil
 			}
 		}
@@ -155,6 +155,18 @@ func (s *Story) pushed(ctx context.Context) (said string, err error) {
 	if err != nil {
 		return said, err
 	}
+	// The machine runs, and its agent has heard nothing: whatever is planned now, the push has brought about.
+	err = until(ctx, func() error {
+		d, err := s.client.Job(ctx, s.drop)
+		if err == nil && len(d.Plans) < 2 {
+			err = fmt.Errorf("nothing is planned anew; %s", task(d, "waits").State)
+		}
+		return err
+	})
+	if err != nil {
+		return said, err
+	}
+	w.Google.Take(id)
 	return said, until(ctx, func() error {
 		d, err := s.client.Job(ctx, s.drop)
 		if err != nil {

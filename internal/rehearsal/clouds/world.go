@@ -127,6 +127,9 @@ func open(ctx context.Context, o account.Options, refused int) (*World, error) {
 		}
 		if name, ok := strings.CutPrefix(function, "cloud-"); ok {
 			env["TRADEWIND_CLOUD"] = settings[name] + ",endpoint=" + endpoint[name]
+			if name == "gcp" { // Google's keys, by which what it pushes is checked
+				env["TRADEWIND_CLOUD"] += ",proofs=" + google + "/oauth2/v3/certs"
+			}
 			if storage[name] != "" {
 				env["TRADEWIND_CLOUD"] += ",storage=" + storage[name]
 			}
