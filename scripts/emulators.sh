@@ -14,6 +14,7 @@
 set -euo pipefail
 
 DYNAMODB_LOCAL=2.5.2 # com.amazonaws:DynamoDBLocal
+GIT_LFS=v3.6.0       # github.com/git-lfs/git-lfs: files of repositories that lie elsewhere
 VERSITYGW=v1.8.0     # github.com/versity/versitygw: S3, with signatures checked
 MINIO=v0.0.0-20260212201848-7aac2a2c5b7c # github.com/minio/minio: S3 with STS, and session policies checked
 FAKE_GCS=v1.56.1     # github.com/fsouza/fake-gcs-server
@@ -30,7 +31,7 @@ say() { printf 'emulators: %s\n' "$*" >&2; }
 # written last: an installation that was cut off has none.
 jars_stamp() { printf 'DynamoDBLocal %s\n' "$DYNAMODB_LOCAL"; }
 venv_stamp() { cat "$REQUIREMENTS" "$CONSTRAINTS"; }
-stores_stamp() { printf 'versitygw %s, fake-gcs-server %s\n' "$VERSITYGW" "$FAKE_GCS"; }
+stores_stamp() { printf 'versitygw %s, fake-gcs-server %s, git-lfs %s\n' "$VERSITYGW" "$FAKE_GCS" "$GIT_LFS"; }
 rclone_stamp() { printf 'rclone %s, MinIO %s\n' "$("$HERE/rclone.sh" --version)" "$MINIO"; }
 azurite_stamp() { printf 'azurite %s\n' "$AZURITE"; }
 
@@ -116,13 +117,14 @@ install_venv() {
 install_stores() {
   if stores_ready; then return 0; fi
   if ! command -v go >/dev/null; then
-    say "skipped versitygw and fake-gcs-server: not found: go (tests of pkg/grant on them will skip)"
+    say "skipped versitygw, fake-gcs-server and git-lfs: not found: go (tests of pkg/grant on them will skip)"
     return 0
   fi
-  say "building versitygw $VERSITYGW and fake-gcs-server $FAKE_GCS"
+  say "building $(stores_stamp)"
   mkdir -p "$TOOLS/bin" && rm -f "$TOOLS/bin/stores.stamp"
   local module
-  for module in "github.com/versity/versitygw/cmd/versitygw@$VERSITYGW" "github.com/fsouza/fake-gcs-server@$FAKE_GCS"; do
+  for module in "github.com/versity/versitygw/cmd/versitygw@$VERSITYGW" "github.com/fsouza/fake-gcs-server@$FAKE_GCS" \
+    "github.com/git-lfs/git-lfs/v3@$GIT_LFS"; do
     quietly "$TOOLS/bin/install.log" env GOBIN="$TOOLS/bin" GOFLAGS= go install "$module" || return 1
   done
   stores_stamp >"$TOOLS/bin/stores.stamp"
@@ -161,7 +163,7 @@ install_azurite() {
 report() {
   local p
   if jars_ready; then say "DynamoDB Local $DYNAMODB_LOCAL is installed"; else say "DynamoDB Local is not installed"; fi
-  if stores_ready; then say "$(stores_stamp) are installed"; else say "versitygw and fake-gcs-server are not installed"; fi
+  if stores_ready; then say "$(stores_stamp) are installed"; else say "versitygw, fake-gcs-server and git-lfs are not installed"; fi
   if rclone_ready; then say "$(rclone_stamp) are installed"; else say "rclone and MinIO are not installed"; fi
   if azurite_ready; then say "Azurite $AZURITE is installed"; else say "Azurite is not installed"; fi
   for p in $PROGRAMS; do

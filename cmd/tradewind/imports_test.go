@@ -22,6 +22,7 @@ func TestWhatTheBinariesCarry(t *testing.T) {
 		"../../functions/cloud-azure":       {"cloud.google.com/", "google.golang.org/"},
 		"../../functions/cloud-gcp":         {"github.com/Azure/"},
 		"../../functions/cloud-lambda":      {"github.com/Azure/", "cloud.google.com/", "google.golang.org/"},
+		"../../functions/api":               {here + "pkg/optimizer", here + "pkg/catalog/internal", here + "pkg/broker/planner"},
 		strings.Join(brokers, " "):          {"github.com/Azure/", "cloud.google.com/", "google.golang.org/", here + "pkg/grant/ambient"},
 		"../../functions/... ../../pkg/...": {"gonum.org/", here + "internal/chart", here + "internal/cli", "github.com/spf13/cobra"},
 	} {

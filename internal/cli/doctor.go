@@ -18,6 +18,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/client"
+	"github.com/tradewind-broker/tradewind/pkg/host"
 )
 
 // Verdicts of a check. A note is for what is missing and need not be there.
@@ -68,6 +69,8 @@ func (a *app) doctor(ctx context.Context, state, dir string, output *command.Cho
 	checks := []Check{
 		{Name: "version", Verdict: checkOK, Detail: fmt.Sprintf("tradewind %s, %s, %s", v.Version, v.Go, v.Platform)},
 		checkState(state), a.checkBroker(ctx, state), checkPort(ctx), checkCatalog(dir), a.checkShell(),
+		checkAbility(ctx, "mounts", "mounts work", host.Computer{}.Mounts),
+		checkAbility(ctx, "images", "images of docker: can be run", host.Computer{}.Containers),
 		a.checkBrowser(),
 	}
 	for _, cloud := range []string{"aws", "gcp", "azure"} {
@@ -199,6 +202,14 @@ func (a *app) checkShell() Check {
 	}
 	c.Verdict, c.Detail, c.Hint = checkFail, "there is neither bash nor sh in PATH", "tasks are shell scripts"
 	return c
+}
+
+// checkAbility looks for what some tasks need of this computer, where they run on it.
+func checkAbility(ctx context.Context, name, able string, check func(context.Context) error) Check {
+	if err := check(ctx); err != nil {
+		return Check{Name: name, Verdict: checkNote, Detail: err.Error(), Hint: "only tasks that have " + name + " need it here"}
+	}
+	return Check{Name: name, Verdict: checkOK, Detail: able}
 }
 
 // checkBrowser looks for a browser, which the dashboard's own tests use.

@@ -40,6 +40,11 @@ func Repository(ctx context.Context, dir string, r dag.Repository) (Clone, error
 	if _, err := g.run(ctx, "init", "--quiet"); err != nil {
 		return c, err
 	}
+	// What URLs of submodules and of LFS's files may be relative to.
+	if _, err := g.run(ctx, "config", "remote.origin.url", r.URL); err != nil {
+		return c, err
+	}
+	g.env = withLFS(g.env)
 	if err := g.fetch(ctx, r); err != nil {
 		return c, err
 	}
@@ -54,17 +59,16 @@ func Repository(ctx context.Context, dir string, r dag.Repository) (Clone, error
 	if err := g.submodules(ctx, r); err != nil {
 		return c, err
 	}
-	return c, forgetGit(c.Dir)
+	if err := forgetGit(c.Dir); err != nil {
+		return c, err
+	}
+	return c, checkLFS(c.Dir)
 }
 
 // submodules brings those of the commit, and theirs, each at the commit that it is noted with.
 func (g git) submodules(ctx context.Context, r dag.Repository) error {
 	if _, err := os.Lstat(filepath.Join(g.dir, ".gitmodules")); errors.Is(err, fs.ErrNotExist) {
 		return nil
-	}
-	// Their URLs may be relative to the repository's.
-	if _, err := g.run(ctx, "config", "remote.origin.url", r.URL); err != nil {
-		return err
 	}
 	if !filepath.IsAbs(r.URL) && !strings.HasPrefix(r.URL, "file:") {
 		// A repository of others does not choose a path of this computer.

@@ -82,6 +82,9 @@ const (
 	Fleeting Break = "fleeting"
 	// Crowding: nobody remembers who runs on what an account has reserved.
 	Crowding Break = "crowding"
+	// Circling: nobody remembers that a reservation was in use, so that a gang that found no room there goes there
+	// again at once.
+	Circling Break = "circling"
 	// Impatient: nobody remembers that a job waits for blocks to end.
 	Impatient Break = "impatient"
 	// Restless: nobody remembers that a job is suspended.
@@ -97,7 +100,7 @@ func Breaks() []Break {
 	return []Break{NoOutbox, NoSeen, NoConditions, NoToken, NoBlock, NoTerminate, LossyBus, NoReconcile, NoBudget,
 		Forgetful, Overtaking, NoPartitions, NoGang, Loners, Herd, Headless, NoHold, OldPrice, Swinging, Asleep,
 		Stuck, NoUploads, Generous, Lasting, Hasty, Homesick, Careless, Stale, Deaf, Restless, Unmeasured,
-		Fleeting, Crowding, Impatient, Nameless, Nightless}
+		Fleeting, Crowding, Circling, Impatient, Nameless, Nightless}
 }
 
 // forgotten are fields that a broken store loses: of which records, from where to where.
@@ -161,6 +164,10 @@ func (b Break) said(tx store.Tx) store.Tx {
 		return mangle.WithoutField(tx, "", `,"spaces":[`, "]")
 	case Nightless:
 		return mangle.WithoutField(tx, "", `,"window":"`, `"`)
+	case Circling:
+		return mangle.Drop(tx, func(w store.Write) bool {
+			return w.Key.Partition == "blocks" && bytes.Contains(w.Body, []byte("machines of the reservation"))
+		})
 	case Restless:
 		return mangle.WithoutField(tx, "job", `,"suspensions":[`, "]")
 	case Headless:
@@ -180,7 +187,7 @@ func (b Break) moves() bool {
 }
 
 // gangs says whether the break is of something that only gangs have.
-func (b Break) gangs() bool { return b == Herd || b == Headless }
+func (b Break) gangs() bool { return b == Herd || b == Headless || b == Circling }
 
 // keep is how many checkpoints an agent keeps.
 func (b Break) keep() int {

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"io"
 	"time"
 
@@ -31,6 +32,7 @@ type Options struct {
 	Keep int
 
 	steady bool // for stories
+	steps  int  // instead of stepsMost
 }
 
 func (o Options) planner(seed uint64) broker.Planner {
@@ -49,13 +51,17 @@ const (
 // reserved are those, by the ID of their listing.
 func (o Options) reserved(seed uint64) map[string]int {
 	r := timeline.NewRandom(seed, "reserved")
-	if o.steady || !r.Chance(shareReserved) && o.Break != Crowding {
+	always := o.Break == Crowding || o.Break == Circling
+	if o.steady || !r.Chance(shareReserved) && !always {
 		return nil
 	}
 	all := map[string]int{}
 	for _, l := range weather.Catalogue() {
-		if r.Chance(reservedKinds) {
+		if r.Chance(reservedKinds) || always {
 			all[l.ID()] = 1 + r.IntN(3)
+			if o.Break == Circling {
+				all[l.ID()] = 1 // so that no gang fits
+			}
 		}
 	}
 	return all
@@ -114,7 +120,7 @@ const stepsMost = 1_000_000
 // unlessInCircles is a condition that is also met, with a violation, where a history would never end.
 func (w *world) unlessInCircles(over func() bool) func() bool {
 	return func() bool {
-		if w.Steps > stepsMost {
+		if w.Steps > cmp.Or(w.opt.steps, stepsMost) {
 			w.Violatef(check.InvCircles, "%d steps, and no rest", w.Steps)
 			return true
 		}

@@ -3,18 +3,16 @@ package api
 import (
 	"context"
 	"net/http"
-	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
-	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 )
 
 // FrontierFunc finds up to so many plans of a job that is not submitted that no other beats in both time and money. A
-// job for which there is no plan has none.
-type FrontierFunc func(ctx context.Context, spec *dag.Job, points int) (*optimizer.Front, error)
+// job for which there is no plan has none. The answer is in the API's own types: a host that does not solve need not
+// have the solver.
+type FrontierFunc func(ctx context.Context, spec *dag.Job, points int) (FrontierView, error)
 
 func (a *API) frontierRoutes() {
 	userRoute(a, huma.Operation{
@@ -37,7 +35,7 @@ type FrontierView struct {
 	Name       string          `json:"name" doc:"Name of the job"`
 	Points     []FrontierPoint `json:"points" nullable:"false" doc:"From the fastest and dearest to the slowest and cheapest; none: no plan keeps the limits"`
 	Complete   bool            `json:"complete" doc:"There are no others, proven"`
-	Unexplored []optimizer.Gap `json:"unexplored" nullable:"false" doc:"Between which points there may be others"`
+	Unexplored []Gap           `json:"unexplored" nullable:"false" doc:"Between which points there may be others"`
 	Millis     float64         `json:"millis" doc:"Time that it took, milliseconds"`
 }
 
@@ -63,25 +61,15 @@ func (a *API) frontier(ctx context.Context, in *frontierInput) (*body[FrontierVi
 	if err != nil {
 		return nil, err
 	}
-	return &body[FrontierView]{Body: viewFrontier(spec.Name, front)}, nil
+	front.Name, front.Points, front.Unexplored = spec.Name, orEmpty(front.Points), orEmpty(front.Unexplored)
+	return &body[FrontierView]{Body: front}, nil
 }
 
-func viewFrontier(name string, front *optimizer.Front) FrontierView {
-	v := FrontierView{Name: name, Points: []FrontierPoint{}, Complete: front.Complete,
-		Unexplored: orEmpty(front.Unexplored), Millis: front.Millis}
-	for i := range front.Points {
-		p := &front.Points[i]
-		point := FrontierPoint{Hours: p.Hours, USD: p.USD, BoundUSD: p.Bound}
-		for task, offer := range p.Choice {
-			if strings.HasPrefix(task, "input:") {
-				continue // where a file lies that a task reads
-			}
-			point.Tasks++
-			if strings.HasSuffix(offer, "/"+catalog.Spot.String()) {
-				point.Spot++
-			}
-		}
-		v.Points = append(v.Points, point)
-	}
-	return v
+// Gap is a part of the plane between two points that has not been searched. A point missing there takes between
+// FromHours and ToHours and costs between FromUSD and ToUSD.
+type Gap struct {
+	FromHours float64 `json:"fromHours"`
+	ToHours   float64 `json:"toHours"`
+	FromUSD   float64 `json:"fromUSD"`
+	ToUSD     float64 `json:"toUSD"`
 }

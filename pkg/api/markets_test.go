@@ -16,7 +16,6 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
-	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 )
 
 const cpuMarket = "aws/us-east-2/use2-az3/c7i.2xlarge"
@@ -146,15 +145,12 @@ const tiny = "apiVersion: tradewind/v1\nname: tiny\ndeadline: 9h\ntasks:\n  one:
 func TestTheFrontierOfAFileIsFound(t *testing.T) {
 	var asked *dag.Job
 	w := apitest.New(t, func(c *api.Config) {
-		c.Frontier = func(_ context.Context, spec *dag.Job, points int) (*optimizer.Front, error) {
+		c.Frontier = func(_ context.Context, spec *dag.Job, points int) (api.FrontierView, error) {
 			if asked = spec; points != 7 {
-				return nil, errors.New("other points")
+				return api.FrontierView{}, errors.New("other points")
 			}
-			return &optimizer.Front{Complete: true, Points: []optimizer.Solution{
-				{Hours: 1, USD: 3, Bound: 3,
-					Choice: map[string]string{"one": "aws/r/z/t/on-demand", "input:x": "aws:r"}},
-				{Hours: 2, USD: 1, Bound: 0.9,
-					Choice: map[string]string{"one": "aws/r/z/t/spot", "input:x": "aws:r"}},
+			return api.FrontierView{Complete: true, Points: []api.FrontierPoint{
+				{Hours: 1, USD: 3, BoundUSD: 3, Tasks: 1}, {Hours: 2, USD: 1, BoundUSD: 0.9, Spot: 1, Tasks: 1},
 			}}, nil
 		}
 	})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/broker/inputs"
 	"github.com/tradewind-broker/tradewind/pkg/broker/pool"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
@@ -72,6 +73,7 @@ type Ports struct {
 	Now     func() time.Time
 	Objects Objects                         // may be nil: no DAG bucket
 	Packs   Packs                           // may be nil: jobs that name packs are refused
+	Here    inputs.Machine                  // may be nil: tasks run on machines that are bought
 	Secrets Secrets                         // may be nil: jobs that have secrets are refused
 	Prices  Prices                          // may be nil
 	Hook    Hook                            // may be nil

@@ -33,7 +33,7 @@ func (b *Broker) reconcile(ctx context.Context, e events.Event) error {
 		return b.reconcileJob(u, e.ID, w, machines, known)
 	}))
 	if data.After == "" { // what belongs to no job does not wait for all of them
-		errs = append(errs, b.orphans(ctx, machines, known), b.expireBlocks(ctx, e.ID), b.RemoveBuckets(ctx, e.ID),
+		errs = append(errs, b.orphans(ctx, machines, known), b.RemoveBuckets(ctx, e.ID),
 			b.Store.Sweep(ctx, b.Now()))
 	}
 	if err := errors.Join(slices.DeleteFunc(errs, b.leftToNext)...); err != nil {
@@ -96,23 +96,6 @@ func (b *Broker) orphans(ctx context.Context, machines attempt.Inventory, known 
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// expireBlocks forgets blocks that ended long enough ago not to count as in a row any more.
-func (b *Broker) expireBlocks(ctx context.Context, cause string) error {
-	return b.Transact(ctx, events.FnReconcile, cause+"/blocks", false, func(u *unit.Unit) error {
-		blocks, err := book.List[record.Block](u, record.PartBlocks, "", 0)
-		if err != nil {
-			return err
-		}
-		var d record.Decision
-		for _, k := range blocks {
-			if u.Now.Sub(k.Until) > 4*b.Config.BlockFor[k.Kind] && len(d.Writes) < unit.Full {
-				d.Del(record.BlockKey(k))
-			}
-		}
-		return u.Apply(d)
-	})
 }
 
 // reconcileJob looks after one job and its clusters. Of one that merely waits nothing more is read, and nothing told:

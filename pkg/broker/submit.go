@@ -41,7 +41,9 @@ func (b *Broker) Submit(ctx context.Context, s Submission) (record.Job, error) {
 	if err := b.checkCode(ctx, s.Spec); err != nil {
 		return record.Job{}, err
 	}
-	check := inputs.Checker{Stores: b.Data, Own: b.Config.StoreURL, For: b.Config.GrantFor, Log: b.log}
+	check := inputs.Checker{
+		Stores: b.Data, Here: b.Here, Own: b.Config.StoreURL, For: b.Config.GrantFor, Log: b.log,
+	}
 	if err := check.Check(ctx, s.Spec); err != nil {
 		return record.Job{}, err
 	}

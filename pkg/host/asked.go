@@ -5,10 +5,12 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/api"
 	"github.com/tradewind-broker/tradewind/pkg/broker/planner"
+	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
@@ -22,21 +24,46 @@ const (
 )
 
 // frontier finds what a job costs by when it is to be done, with the blocks and prices of now.
-func (h *Host) frontier(ctx context.Context, spec *dag.Job, points int) (*optimizer.Front, error) {
+func (h *Host) frontier(ctx context.Context, spec *dag.Job, points int) (api.FrontierView, error) {
 	in, err := h.broker.DryInput(ctx, spec)
 	if err != nil {
-		return nil, err
+		return api.FrontierView{}, err
 	}
 	front, err := h.planner.Frontier(ctx, in, optimizer.FrontierOptions{
 		TimeLimit: frontierWithin, MaxPoints: points, PointWork: pointWork,
 	})
 	if errors.Is(err, planner.ErrInfeasible) {
-		return &optimizer.Front{Complete: true}, nil // the plan says why
+		return api.FrontierView{Complete: true}, nil // the plan says why
 	}
 	if errors.Is(err, optimizer.ErrUndecided) {
-		return &optimizer.Front{}, nil
+		return api.FrontierView{}, nil
 	}
-	return front, err
+	if err != nil {
+		return api.FrontierView{}, err
+	}
+	return viewFront(front), nil
+}
+
+func viewFront(front *optimizer.Front) api.FrontierView {
+	v := api.FrontierView{Complete: front.Complete, Millis: front.Millis}
+	for _, g := range front.Unexplored {
+		v.Unexplored = append(v.Unexplored, api.Gap(g))
+	}
+	for i := range front.Points {
+		p := &front.Points[i]
+		point := api.FrontierPoint{Hours: p.Hours, USD: p.USD, BoundUSD: p.Bound}
+		for task, offer := range p.Choice {
+			if strings.HasPrefix(task, "input:") {
+				continue // where a file lies that a task reads
+			}
+			point.Tasks++
+			if strings.HasSuffix(offer, "/"+catalog.Spot.String()) {
+				point.Spot++
+			}
+		}
+		v.Points = append(v.Points, point)
+	}
+	return v
 }
 
 // askWithin bounds how long a cloud may take to answer all that it is asked.

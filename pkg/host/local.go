@@ -220,6 +220,7 @@ func (h *Host) wire(ctx context.Context) error {
 		Refresh:   h.refresh,
 		Hook:      h,
 		Packs:     h.packs,
+		Here:      h.here(),
 		Secrets: &secret.Vault{
 			Keys: func() ([][]byte, error) { return [][]byte{key}, nil }, Sources: h.opt.Secrets,
 		},

@@ -137,6 +137,7 @@ func TestASkyPilotFileRunsWithItsMountsInAllModes(t *testing.T) {
 // What can be known before a machine is bought is said at the submission, with its place in the file.
 func TestMountsThatCannotBeAreRefusedAtSubmission(t *testing.T) {
 	c, stores := lending(t)
+	t.Setenv(mount.ProgramEnv, mounttest.Program(t, mounttest.Environ(t)))
 	bucketWith(t, c, "data", map[string]string{"in/x": "x"})
 	h, _ := serve(t, host.Options{State: t.TempDir(), TimeScale: 0.01, Stores: stores})
 	state := h.Broker().Config.StoreURL

@@ -9,20 +9,12 @@ import (
 	"unicode"
 
 	"github.com/charmbracelet/x/ansi"
+
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
-// USD writes an amount of money: cents from one dollar on, hundredths of a cent below.
-func USD(v float64) string {
-	const least = 0.0001
-	switch abs := math.Abs(v); {
-	case v == 0 || abs >= 0.995:
-		return fmt.Sprintf("%.2f", v)
-	case v > 0 && v < least/2:
-		return fmt.Sprintf("<%.4f", least)
-	default:
-		return fmt.Sprintf("%.4f", v)
-	}
-}
+// USD writes an amount of money, as the broker does.
+func USD(v float64) string { return record.TellUSD(v) }
 
 // Saved says how much less an amount is than another: "58% less", or what it is instead.
 func Saved(v, than float64) string {

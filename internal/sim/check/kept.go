@@ -45,10 +45,11 @@ func (c *Checker) keptRecord(s *Job, old, cl record.Cluster) {
 
 // checkKept checks a cluster that is let go. One is let go early when nobody needs it any more: its job
 // has succeeded, or is cancelled or suspended; when its job's money is used up; and when it is gone, silent, or wanted
-// back.
+// back. One that was wanted back before its task failed is not kept at all.
 func (c *Checker) checkKept(s *Job, cl record.Cluster) {
 	since := s.lingered[cl.ID]
-	if s.user == nil || since.IsZero() || cl.Outcome != record.OutcomeFailed || cl.Assigned() ||
+	wanted := cl.State == record.ClusterDoomed && cl.KeptUntil.IsZero()
+	if s.user == nil || since.IsZero() || wanted || cl.Outcome != record.OutcomeFailed || cl.Assigned() ||
 		!c.Now.Before(since.Add(s.user.Spec.KeepOnFailure)) {
 		return
 	}

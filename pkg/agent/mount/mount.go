@@ -18,7 +18,7 @@ import (
 // Errors of this package, wrapped with detail.
 var (
 	// ErrNoProgram: rclone is not there, or too old.
-	ErrNoProgram = errors.New("no rclone")
+	ErrNoProgram = errors.New("rclone is missing or too old")
 	// ErrNoFUSE: this machine cannot mount.
 	ErrNoFUSE = errors.New("this machine cannot mount")
 	// ErrMount: it could not be mounted; what follows are rclone's words.

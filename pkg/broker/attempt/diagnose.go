@@ -130,7 +130,8 @@ func DecideRemedy(r remedy, l Losing, now time.Time) (d record.Decision) {
 
 // needsMore says that an attempt would cost more than its job may.
 func needsMore(task int, job record.Job) string {
-	return fmt.Sprintf("task %d needs more than what is left of the budget of %.2f USD", task, job.BudgetUSD)
+	return fmt.Sprintf("task %d needs more than what is left of the budget of %s USD", task,
+		record.TellUSD(job.BudgetUSD))
 }
 
 // DecideLease sets more of the budget aside for an attempt that takes longer than expected, or stops it before it

@@ -64,6 +64,13 @@ func TestRoomOnReservedCapacityIsTakenWithTheIntent(t *testing.T) {
 					k, is := w.Value.(record.Block)
 					return is && k.Covers(offer, now) && k.Reservation == offer.Reservation
 				})
+				gone := slices.ContainsFunc(d.Writes, func(w record.Write) bool {
+					k, is := w.Value.(record.Block)
+					return is && w.Expires.Equal(k.Until.Add(4*k.Until.Sub(k.At)))
+				})
+				if !gone {
+					t.Errorf("its record stays for ever, or not until it no longer counts: %+v", d.Writes)
+				}
 				if !blocked { // else gangs that each get a part of it break up again and again
 					t.Errorf("it may be planned with again at once: %+v", d.Writes)
 				}

@@ -18,9 +18,17 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
+// Machine is the one that all tasks run on, where they run on the broker's own. Its errors say what it lacks, and what
+// to do.
+type Machine interface {
+	Mounts(ctx context.Context) error     // that something can be mounted
+	Containers(ctx context.Context) error // that an image can be run in
+}
+
 // Checker checks inputs.
 type Checker struct {
 	Stores grant.Store   // nil: what lies in stores is not checked
+	Here   Machine       // nil: machines are bought, and bring or install what they lack
 	Own    string        // URI of what all jobs keep, which nobody mounts
 	For    time.Duration // how long what is mounted is lent for
 	Log    *slog.Logger  // is told of stores that did not answer
@@ -40,6 +48,9 @@ func (c Checker) Check(ctx context.Context, spec *dag.Job) error {
 		if t.StandIn() {
 			continue
 		}
+		if err := c.lacking(ctx, spec, i, checked); err != nil {
+			return err
+		}
 		if err := c.check(ctx, spec, i, "workdir", &dag.Input{URI: t.Workdir}, checked); err != nil {
 			return err
 		}
@@ -48,6 +59,35 @@ func (c Checker) Check(ctx context.Context, spec *dag.Job) error {
 				return err
 			}
 		}
+	}
+	return nil
+}
+
+// lacking says that this machine cannot do what a task needs of it, of which checked has what others needed before.
+func (c Checker) lacking(ctx context.Context, spec *dag.Job, task int, checked map[string]bool) error {
+	if c.Here == nil {
+		return nil
+	}
+	t := &spec.Tasks[task]
+	k := slices.IndexFunc(t.Inputs, func(in dag.Input) bool { return in.Mount != dag.Copied })
+	if k >= 0 && !checked["mounts"] {
+		checked["mounts"] = true
+		if err := c.Here.Mounts(ctx); err != nil {
+			return spec.ErrorAt(task, dag.OfFiles, dag.InputField(k),
+				fmt.Sprintf("%q cannot be mounted on this computer: %s", t.Inputs[k].URI, err),
+				"leave mount out to have it copied; `tradewind doctor` looks again")
+		}
+	}
+	inside := func(r dag.Resources) bool { return r.Container() != "" }
+	image := slices.IndexFunc(t.Resources, inside)
+	if image < 0 || checked["images"] || slices.ContainsFunc(t.Resources, func(r dag.Resources) bool { return !inside(r) }) {
+		return nil
+	}
+	checked["images"] = true
+	if err := c.Here.Containers(ctx); err != nil {
+		return spec.ErrorAt(task, image, "image",
+			fmt.Sprintf("%q cannot be run on this computer: %s", t.Resources[image].Image, err),
+			"`tradewind doctor` looks again")
 	}
 	return nil
 }

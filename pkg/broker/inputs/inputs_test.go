@@ -21,6 +21,7 @@ import (
 // there, and empty.
 type stores struct {
 	grant.Store
+	here   inputs.Machine
 	refuse map[string]error
 	read   map[string]bool
 	lend   error
@@ -57,7 +58,7 @@ func check(t *testing.T, s *stores, tasks string) *dag.Error {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := inputs.Checker{Stores: s, Own: "s3://work", For: time.Minute, Log: slog.New(slog.DiscardHandler)}
+	c := inputs.Checker{Stores: s, Here: s.here, Own: "s3://work", For: time.Minute, Log: slog.New(slog.DiscardHandler)}
 	err = c.Check(t.Context(), spec)
 	var bad *dag.Error
 	if err != nil && !errors.As(err, &bad) {
@@ -117,6 +118,38 @@ func TestAMountIsOfAFolderThatIsLent(t *testing.T) {
 	s.lend = errors.ErrUnsupported
 	if bad := check(t, s, fmt.Sprintf(file, "data/")); bad == nil || !strings.Contains(bad.Error(), "docs/mounts.md") {
 		t.Errorf("%v", bad)
+	}
+}
+
+// bare is a machine that lacks what these errors say, and counts how often it was asked.
+type bare struct {
+	mounts, containers error
+	asked              int
+}
+
+func (b *bare) Mounts(context.Context) error     { b.asked++; return b.mounts }
+func (b *bare) Containers(context.Context) error { b.asked++; return b.containers }
+
+// Where all tasks run on one machine, what that lacks is known before they run.
+func TestWhatThisMachineLacksIsSaidAtItsLine(t *testing.T) {
+	here := &bare{mounts: errors.New("rclone is missing"), containers: errors.New("no engine")}
+	s := &stores{here: here}
+	const mount, image = "{uri: 'file:///tmp/x', mount: true, path: o}", "resources: {image: 'docker:alpine'}"
+	for tasks, want := range map[string]string{
+		"  a: {run: ls, inputs: ['file:///tmp/x']}":                                 "",
+		"  a: {run: ls, inputs: [s3://there/x,\n    " + mount + "]}":                `job.yaml:5:5: tasks.a.inputs[1]: "file:///tmp/x" cannot be mounted on this computer: rclone is missing`,
+		"  a: {run: ls, " + image + "}":                                             `tasks.a.resources.image: "docker:alpine" cannot be run on this computer: no engine`,
+		"  a: {run: ls, resources: {anyOf: [{cpus: 1}, {image: 'docker:alpine'}]}}": "",
+	} {
+		bad := check(t, s, tasks)
+		if want == "" && bad != nil || want != "" && (bad == nil || bad.Line == 0 || !strings.Contains(bad.Error(), want)) {
+			t.Errorf("%s: %v, want %s", tasks, bad, want)
+		}
+	}
+	here.mounts, here.containers, here.asked = nil, nil, 0
+	all := "  a: {run: ls, " + image + ", inputs: [" + mount + "]}\n  b: {run: ls, " + image + ", inputs: [" + mount + "]}"
+	if bad := check(t, s, all); bad != nil || here.asked != 2 {
+		t.Errorf("%v, asked %d times", bad, here.asked)
 	}
 }
 

@@ -51,6 +51,13 @@ type Block struct {
 	Count int `json:"count"`
 }
 
+// Forgotten is when its record may go: long after it would count as one in a row. The store removes it, no function
+// does: one that had stalled would remove a later block of the same location.
+func (b Block) Forgotten() time.Time { return b.Until.Add(forgetAfter * b.Until.Sub(b.At)) }
+
+// forgetAfter is how long a block that is over is kept, in its own lengths.
+const forgetAfter = 4
+
 // Where names what is blocked as people write it: aws/us-east-1/use1-az1 m5.xlarge on-demand.
 func (b Block) Where() string {
 	place := b.Cloud

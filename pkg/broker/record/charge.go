@@ -1,6 +1,8 @@
 package record
 
 import (
+	"fmt"
+	"math"
 	"time"
 )
 
@@ -118,3 +120,16 @@ func (cl *Cluster) expected(overhead time.Duration, now time.Time) float64 {
 
 // looksUnseen is for how many looks a price may have been another one before the broker hears of it.
 const looksUnseen = 2
+
+// TellUSD writes an amount of money: cents from one dollar on, hundredths of a cent below.
+func TellUSD(v float64) string {
+	const least = 0.0001
+	switch abs := math.Abs(v); {
+	case v == 0 || abs >= 0.995:
+		return fmt.Sprintf("%.2f", v)
+	case v > 0 && v < least/2:
+		return fmt.Sprintf("<%.4f", least)
+	default:
+		return fmt.Sprintf("%.4f", v)
+	}
+}

@@ -37,7 +37,7 @@ func (d *Decision) Unplanned(job Job, cl Cluster) {
 
 // Block adds a block and tells of it.
 func (d *Decision) Block(k Block) {
-	d.Put(BlockKey(k), k)
+	d.Writes = append(d.Writes, Write{Key: BlockKey(k), Value: k, Expires: k.Forgotten()})
 	d.Emit(k.event())
 }
 

@@ -154,8 +154,8 @@ func (s *Session) tellSkip(a *admission) string {
 	case a.task.Joins != "" && a.lead == nil:
 		return fmt.Sprintf("it joins gang %s when that runs", a.task.Joins)
 	}
-	return fmt.Sprintf("the budget has %.2f USD left besides what runs has set aside, and it needs %.2f",
-		a.left(), a.usd())
+	return fmt.Sprintf("the budget has %s USD left besides what runs has set aside, and it needs %s",
+		record.TellUSD(a.left()), record.TellUSD(a.usd()))
 }
 
 // TellSuspended says since when somebody has something wait, who, and why.

@@ -51,8 +51,12 @@ func (b *Views) ExplainPart(ctx context.Context, id string, p Part) (*Story, err
 	}
 	s := &Story{Job: detail.JobView, Next: detail.Next}
 	if p.From == 0 {
+		tasks := fmt.Sprintf("%d tasks", detail.Tasks)
+		if detail.Tasks == 1 {
+			tasks = "1 task"
+		}
 		s.add(detail.Submitted, "submitted", "",
-			fmt.Sprintf("%d tasks, to minimise %s%s", detail.Tasks, detail.Objective, limits(detail.JobView)))
+			fmt.Sprintf("%s, to minimise %s%s", tasks, detail.Objective, limits(detail.JobView)))
 	}
 	for _, p := range detail.Plans {
 		s.plan(p)
@@ -77,8 +81,8 @@ func (b *Views) ExplainPart(ctx context.Context, id string, p Part) (*Story, err
 	switch {
 	case s.Next > 0:
 	case detail.State.Over():
-		text := fmt.Sprintf("%s after %s for %.2f USD", detail.State,
-			record.Rounded(detail.Finished.Sub(detail.Submitted)), detail.SpentUSD)
+		text := fmt.Sprintf("%s after %s for %s USD", detail.State,
+			record.Rounded(detail.Finished.Sub(detail.Submitted)), record.TellUSD(detail.SpentUSD))
 		if detail.Reason != "" {
 			text += ": " + detail.Reason
 		}
@@ -163,7 +167,7 @@ func limits(v JobView) string {
 		parts = append(parts, "by "+v.Deadline.Format(time.RFC3339))
 	}
 	if v.BudgetUSD > 0 {
-		parts = append(parts, fmt.Sprintf("within %.2f USD", v.BudgetUSD))
+		parts = append(parts, fmt.Sprintf("within %s USD", record.TellUSD(v.BudgetUSD)))
 	}
 	if len(parts) == 0 {
 		return ""
@@ -180,7 +184,7 @@ func (s *Story) plan(p record.PlanHead) {
 	if p.Status != "optimal" {
 		proof = fmt.Sprintf("no plan is better than %.4g", p.Bound)
 	}
-	text := fmt.Sprintf("%s; what is left is expected to cost %.2f USD and take %s (%s)", why, p.USD,
+	text := fmt.Sprintf("%s; what is left is expected to cost %s USD and take %s (%s)", why, record.TellUSD(p.USD),
 		record.Rounded(record.Duration(p.Hours)), proof)
 	if p.Late {
 		text += "; the deadline cannot be kept any more, so this is the fastest plan"
