@@ -185,6 +185,19 @@ func testDAGBucket(t *testing.T, s *shell) {
 			t.Errorf("%d jobs of %s", n, name)
 		}
 	}
+	// capacity that the project has is found, said, and used first
+	google.Reserve("us-central1-a", "team", "n2-standard-2", 1, true)
+	s.must("tradewind catalog refresh")
+	if said := s.must("tradewind catalog search --instance-type n2-standard-2 --region us-central1 --limit 1"); !strings.Contains(said, "reserved: 1") {
+		t.Errorf("after refresh:\n%s", said)
+	}
+	file := filepath.Join(t.TempDir(), "here.yaml")
+	if err := os.WriteFile(file, []byte(strings.Replace(dropped, "name: dropped", "name: here", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if said := s.must("tradewind plan " + file); !strings.Contains(said, "reserved") {
+		t.Errorf("plan:\n%s", said)
+	}
 	stop()
 	if left := google.Leftovers(); len(left) > 0 {
 		t.Errorf("left on Google: %v", left)
