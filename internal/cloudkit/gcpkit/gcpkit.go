@@ -59,8 +59,8 @@ func flags(f *pflag.FlagSet, s *cloudkit.Settings) {
 	f.StringVar(&s.Subnetwork, "subnetwork", "", "subnetwork of the machines")
 }
 
-var errNobodyTold = errors.New("nobody would be told of the files of --dags: name with --member for whom it is made that " +
-	"the bucket tells, or with --pull a subscription that there is")
+var errNobodyTold = errors.New("nobody would be told of the files of --dags: name with --member for whom it is made " +
+	"that the bucket tells, or with --pull a subscription that there is")
 
 var errNoProject = errors.New("no project is named: tradewind cloud add gcp --project PROJECT")
 

@@ -50,7 +50,7 @@ func (c *call) listReservedGroups(*armcompute.CapacityReservationGroupsClientLis
 	resp fake.PagerResponder[armcompute.CapacityReservationGroupsClientListBySubscriptionResponse]) {
 	var all []*armcompute.CapacityReservationGroup
 	seen := map[string]bool{}
-	for _, r := range c.Server.reserved {
+	for _, r := range c.reserved {
 		id := r.groupID(c.cfg.Subscription)
 		if !seen[id] {
 			all = append(all, &armcompute.CapacityReservationGroup{ID: &id, Name: &r.Group, Location: &r.Location})
@@ -66,7 +66,7 @@ func (c *call) listReservations(resources, group string,
 	_ *armcompute.CapacityReservationsClientListByCapacityReservationGroupOptions) (
 	resp fake.PagerResponder[armcompute.CapacityReservationsClientListByCapacityReservationGroupResponse]) {
 	var all []*armcompute.CapacityReservation
-	for _, r := range c.Server.reserved {
+	for _, r := range c.reserved {
 		if strings.EqualFold(r.ResourceGroup, resources) && strings.EqualFold(r.Group, group) {
 			one := c.reservation(r)
 			one.Properties.InstanceView = nil // lists have none
@@ -81,7 +81,7 @@ func (c *call) listReservations(resources, group string,
 func (c *call) getReservation(_ context.Context, resources, group, name string,
 	_ *armcompute.CapacityReservationsClientGetOptions) (
 	resp fake.Responder[armcompute.CapacityReservationsClientGetResponse], errResp fake.ErrorResponder) {
-	i := slices.IndexFunc(c.Server.reserved, func(r *Reservation) bool {
+	i := slices.IndexFunc(c.reserved, func(r *Reservation) bool {
 		return strings.EqualFold(r.ResourceGroup, resources) && strings.EqualFold(r.Group, group) &&
 			strings.EqualFold(r.Name, name)
 	})
@@ -91,7 +91,7 @@ func (c *call) getReservation(_ context.Context, resources, group, name string,
 		return resp, errResp
 	}
 	resp.SetResponse(http.StatusOK, armcompute.CapacityReservationsClientGetResponse{
-		CapacityReservation: c.reservation(c.Server.reserved[i])}, nil)
+		CapacityReservation: c.reservation(c.reserved[i])}, nil)
 	return resp, errResp
 }
 

@@ -124,14 +124,8 @@ func (c *Cloud) bulkInsert(r *call) (any, *Fault) {
 	if int64(len(names)) != in.Count || in.Count < 1 || in.MinCount < 0 || in.MinCount > in.Count {
 		return nil, invalid("Invalid value for field 'resource.count': '%d'.", in.Count)
 	}
-	for _, name := range names {
-		if !validName.MatchString(name) {
-			return nil, invalid("Invalid value for field 'resource.name': '%s'.", name)
-		}
-		if c.machines[key(zone, name)] != nil {
-			return nil, &Fault{Code: http.StatusConflict, Reason: "alreadyExists",
-				Message: "The resource '" + c.link("zones/%s/instances/%s", zone, name) + "' already exists"}
-		}
+	if f := c.checkNames(zone, names); f != nil {
+		return nil, f
 	}
 	on, f := c.reserve(zone, in.InstanceProperties, int(in.Count))
 	if f != nil {
@@ -161,15 +155,29 @@ func (c *Cloud) bulkInsert(r *call) (any, *Fault) {
 	return &o.record, nil
 }
 
+// checkNames refuses names that machines cannot have, or have.
+func (c *Cloud) checkNames(zone string, names []string) *Fault {
+	for _, name := range names {
+		if !validName.MatchString(name) {
+			return invalid("Invalid value for field 'resource.name': '%s'.", name)
+		}
+		if c.machines[key(zone, name)] != nil {
+			return &Fault{Code: http.StatusConflict, Reason: "alreadyExists",
+				Message: "The resource '" + c.link("zones/%s/instances/%s", zone, name) + "' already exists"}
+		}
+	}
+	return nil
+}
+
 // create makes a machine that is on its way.
 func (c *Cloud) create(zone, name string, p *compute.InstanceProperties, on *compute.Reservation) {
 	m := &instance{hidden: c.weather.lag, reservation: on, record: compute.Instance{
-		ReservationAffinity: p.ReservationAffinity,
-		Kind:                "compute#instance", Id: c.number(), Name: name, Description: p.Description, Status: "PROVISIONING",
+		Kind: "compute#instance", Id: c.number(), Name: name, Description: p.Description, Status: "PROVISIONING",
 		Zone: c.link("zones/%s", zone), MachineType: c.link("zones/%s/machineTypes/%s", zone, p.MachineType),
 		CreationTimestamp: c.now(), Labels: p.Labels, Metadata: p.Metadata, Scheduling: p.Scheduling,
 		GuestAccelerators: p.GuestAccelerators, ServiceAccounts: p.ServiceAccounts, Tags: p.Tags,
 		ShieldedInstanceConfig: p.ShieldedInstanceConfig, SelfLink: c.link("zones/%s/instances/%s", zone, name),
+		ReservationAffinity: p.ReservationAffinity,
 	}}
 	for _, d := range p.Disks {
 		m.record.Disks = append(m.record.Disks, &compute.AttachedDisk{

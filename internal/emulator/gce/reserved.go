@@ -3,7 +3,6 @@ package gce
 import (
 	"net/http"
 	"slices"
-	"strings"
 
 	compute "google.golang.org/api/compute/v1"
 )
@@ -62,38 +61,44 @@ func (c *Cloud) inUse(r *compute.Reservation) int {
 // not there, does not fit, or has no room.
 func (c *Cloud) reserve(zone string, p *compute.InstanceProperties, n int) (*compute.Reservation, *Fault) {
 	a := p.ReservationAffinity
-	if spot := p.Scheduling != nil && p.Scheduling.ProvisioningModel == "SPOT"; spot && a != nil {
+	spot := p.Scheduling != nil && p.Scheduling.ProvisioningModel == "SPOT"
+	switch {
+	case spot && a != nil:
 		return nil, invalid("Reservations cannot be consumed by spot instances.")
-	}
-	fits := func(r *compute.Reservation) bool {
-		return base(r.Zone) == zone && r.SpecificReservation.InstanceProperties.MachineType == p.MachineType &&
-			r.Status == "READY" && int(r.SpecificReservation.Count)-c.inUse(r) >= n
-	}
-	if a != nil && a.ConsumeReservationType == "SPECIFIC_RESERVATION" {
-		if a.Key != "compute.googleapis.com/reservation-name" || len(a.Values) != 1 {
-			return nil, invalid("Invalid value for field 'resource.reservationAffinity'.")
-		}
-		for _, r := range c.world.reservations {
-			if r.Name != a.Values[0] || base(r.Zone) != zone || !r.SpecificReservationRequired {
-				continue
-			}
-			if fits(r) {
-				return r, nil
-			}
-			return nil, &Fault{Code: http.StatusBadRequest, Reason: "badRequest", Message: "Specified reservation '" +
-				a.Values[0] + "' does not have available resources for the request."}
-		}
-		return nil, invalid("Specified reservation '%s' does not exist.", a.Values[0])
-	}
-	if a != nil && strings.HasPrefix(a.ConsumeReservationType, "NO_") || p.Scheduling != nil &&
-		p.Scheduling.ProvisioningModel == "SPOT" {
+	case spot:
 		return nil, nil
+	case a != nil && a.ConsumeReservationType == "SPECIFIC_RESERVATION":
+		return c.named(zone, p.MachineType, a, n)
 	}
 	i := slices.IndexFunc(c.world.reservations, func(r *compute.Reservation) bool {
-		return !r.SpecificReservationRequired && fits(r)
+		return !r.SpecificReservationRequired && c.roomFor(r, zone, p.MachineType, n)
 	})
 	if i < 0 {
 		return nil, nil
 	}
 	return c.world.reservations[i], nil
+}
+
+// roomFor says whether machines of a type fit a reservation, which has room for them.
+func (c *Cloud) roomFor(r *compute.Reservation, zone, machineType string, n int) bool {
+	return base(r.Zone) == zone && r.SpecificReservation.InstanceProperties.MachineType == machineType &&
+		r.Status == "READY" && int(r.SpecificReservation.Count)-c.inUse(r) >= n
+}
+
+// named is the reservation that is asked for by its name.
+func (c *Cloud) named(zone, machineType string, a *compute.ReservationAffinity, n int) (*compute.Reservation, *Fault) {
+	if a.Key != "compute.googleapis.com/reservation-name" || len(a.Values) != 1 {
+		return nil, invalid("Invalid value for field 'resource.reservationAffinity'.")
+	}
+	for _, r := range c.world.reservations {
+		if r.Name != a.Values[0] || base(r.Zone) != zone || !r.SpecificReservationRequired {
+			continue
+		}
+		if c.roomFor(r, zone, machineType, n) {
+			return r, nil
+		}
+		return nil, &Fault{Code: http.StatusBadRequest, Reason: "badRequest", Message: "Specified reservation '" +
+			a.Values[0] + "' does not have available resources for the request."}
+	}
+	return nil, invalid("Specified reservation '%s' does not exist.", a.Values[0])
 }

@@ -10,11 +10,16 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit/kits"
+	"github.com/tradewind-broker/tradewind/internal/emulator/gce"
+	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/push"
+	"github.com/tradewind-broker/tradewind/pkg/store/dynamo"
 )
 
 // tell makes what `cloud add gcp --aws-account ID --dags PLACE --push-url API` makes, and has Google's audit log tell on
@@ -118,10 +123,57 @@ func (s *Story) dropped(ctx context.Context) (said string, err error) {
 	})
 }
 
-// pushed: a push is believed by its token alone, and what it says is acted upon while the machine still runs.
+// pushed: a push is believed by its token alone, and what it says is acted upon while the machine still runs, whose
+// agent has heard nothing.
 func (s *Story) pushed(ctx context.Context) (said string, err error) {
 	w := s.World
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.API+push.Path+"gcp", strings.NewReader("{}"))
+	said, err = s.forged(ctx)
+	if err != nil {
+		return said, err
+	}
+	var machine gce.Bill
+	err = until(ctx, func() error {
+		keys, err := s.stored(ctx, "gs://"+googleBucket, s.drop, "ckpt")
+		if err != nil || len(keys) == 0 {
+			return errors.Join(err, errors.New("no checkpoint yet"))
+		}
+		for _, b := range w.Google.Bills() {
+			if b.Until.IsZero() && b.Spot && w.Google.PreemptUnheard(b.ID) {
+				machine = b
+				return nil
+			}
+		}
+		return errors.New("no spot machine of Google's")
+	})
+	if err != nil {
+		return said, err
+	}
+	told := time.Now()
+	if err := until(ctx, func() error { return s.doomed(ctx, record.ClusterID(s.drop, 0, 1)) }); err != nil {
+		return said, err
+	}
+	said += fmt.Sprintf("\n%s is to be taken: the broker knows after %.1f s", machine.Name, time.Since(told).Seconds())
+	w.Google.Take(machine.ID)
+	return said, until(ctx, func() error {
+		d, err := s.client.Job(ctx, s.drop)
+		if err != nil {
+			return err
+		}
+		first, last := d.Attempts[0], d.Attempts[len(d.Attempts)-1]
+		if d.State != record.JobSucceeded || len(d.Attempts) < 2 || first.Offer.Cloud != "gcp" {
+			return fmt.Errorf("the job is %s: %s; %d attempts, the first on %s %s", d.State, d.Reason,
+				len(d.Attempts), first.Offer.Cloud, first.Outcome)
+		}
+		said += fmt.Sprintf("\nattempt 1 on %s %s: %s\nthen on %s %s", first.Offer.InstanceType, first.Outcome,
+			first.Reason, task(d, "waits").Offer, last.Outcome)
+		return nil
+	})
+}
+
+// forged pushes without Google's token.
+func (s *Story) forged(ctx context.Context) (string, error) {
+	at := s.World.API + push.Path + "gcp"
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, at, strings.NewReader("{}"))
 	if err != nil {
 		return "", err
 	}
@@ -130,57 +182,26 @@ func (s *Story) pushed(ctx context.Context) (said string, err error) {
 	if err != nil {
 		return "", err
 	}
-	if err := resp.Body.Close(); err != nil || resp.StatusCode != http.StatusUnauthorized && !w.Chaos {
-		return "", fmt.Errorf("a push without Google's token: %s %w", resp.Status, err)
-	}
-	said = "a push without Google's token: " + resp.Status
-	told, id := "", ""
-	err = until(ctx, func() error {
-		d, err := s.client.Job(ctx, s.drop)
-		if err != nil {
-			return err
-		}
-		keys, err := s.stored(ctx, "gs://"+googleBucket, s.drop, "ckpt")
-		if err != nil || len(keys) == 0 {
-			return errors.Join(err, fmt.Errorf("no checkpoint yet; %s", task(d, "waits").State))
-		}
-		for _, b := range w.Google.Bills() {
-			if b.Until.IsZero() && b.Spot && w.Google.PreemptUnheard(b.ID) {
-				told, id = b.Name, b.ID
-				return nil
-			}
-		}
-		return fmt.Errorf("no spot machine of Google's; %s", task(d, "waits").State)
-	})
-	if err != nil {
+	said := "a push without Google's token: " + resp.Status
+	if err := resp.Body.Close(); err != nil {
 		return said, err
 	}
-	// The machine runs, and its agent has heard nothing: whatever is planned now, the push has brought about.
-	err = until(ctx, func() error {
-		d, err := s.client.Job(ctx, s.drop)
-		if err == nil && len(d.Plans) < 2 {
-			err = fmt.Errorf("nothing is planned anew; %s", task(d, "waits").State)
-		}
+	if resp.StatusCode != http.StatusUnauthorized && !s.World.Chaos {
+		return said, errors.New(said)
+	}
+	return said, nil
+}
+
+// doomed waits until it is known of a cluster that its machines will be taken.
+func (s *Story) doomed(ctx context.Context, cluster string) error {
+	table, err := dynamo.New(s.World.Config, s.World.Stack.Name, dynamo.Options{})
+	if err != nil {
 		return err
-	})
-	if err != nil {
-		return said, err
 	}
-	w.Google.Take(id)
-	return said, until(ctx, func() error {
-		d, err := s.client.Job(ctx, s.drop)
-		if err != nil {
-			return err
-		}
-		if d.State != record.JobSucceeded {
-			return fmt.Errorf("the job is %s: %s; %d attempts", d.State, d.Reason, len(d.Attempts))
-		}
-		first, last := d.Attempts[0], d.Attempts[len(d.Attempts)-1]
-		if len(d.Attempts) < 2 || first.Offer.Cloud != "gcp" || last.Outcome != record.OutcomeSucceeded {
-			return fmt.Errorf("%d attempts, the first on %s %s", len(d.Attempts), first.Offer.Cloud, first.Outcome)
-		}
-		said += fmt.Sprintf("\n%s: attempt 1 on %s %s: %s\nthen on %s", told, first.Offer.InstanceType, first.Outcome,
-			first.Reason, task(d, "waits").Offer)
-		return nil
-	})
+	u := unit.NewLoader(table, time.Now, record.Config{}).NewUnit(ctx, "api")
+	cl, found, err := book.Get[record.Cluster](u, record.ClusterKey(cluster))
+	if err == nil && (!found || cl.State != record.ClusterDoomed) {
+		err = fmt.Errorf("of %s it is known that it is %q", cluster, cl.State)
+	}
+	return err
 }

@@ -28,8 +28,8 @@ const DAGScheme = "gs://"
 
 var validBucket = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]$`)
 
-// DAGPlace reads where files become jobs, gs://BUCKET or gs://BUCKET/FOLDER: the bucket's URL, and what names of objects
-// in it begin with. Of an empty text both are empty.
+// DAGPlace reads where files become jobs, gs://BUCKET or gs://BUCKET/FOLDER: the bucket's URL, and what names of
+// objects in it begin with. Of an empty text both are empty.
 func DAGPlace(text string) (bucket, prefix string, err error) {
 	if text == "" {
 		return "", "", nil

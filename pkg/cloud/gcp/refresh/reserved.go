@@ -98,7 +98,8 @@ func taken(i *compute.Instance) string {
 	if s := i.ResourceStatus; s != nil && s.ReservationConsumptionInfo != nil {
 		return last(s.ReservationConsumptionInfo.ConsumedReservation)
 	}
-	if a := i.ReservationAffinity; a != nil && a.ConsumeReservationType == "SPECIFIC_RESERVATION" && len(a.Values) == 1 {
+	a := i.ReservationAffinity
+	if a != nil && a.ConsumeReservationType == "SPECIFIC_RESERVATION" && len(a.Values) == 1 {
 		return last(a.Values[0])
 	}
 	return ""

@@ -215,8 +215,8 @@ const (
 	keptFor    = "604800s"
 )
 
-// subscription brings what is told. It does not expire, however long nobody drops a file. One that delivers otherwise is
-// changed, and removed all the same.
+// subscription brings what is told. It does not expire, however long nobody drops a file. One that delivers otherwise
+// is changed, and removed all the same.
 func (s *Setup) subscription(removed bool) step {
 	path := "projects/" + s.cfg.Project + "/subscriptions/" + s.Told()
 	subscriptions := func() *pubsub.ProjectsSubscriptionsService { return s.pubsub.Projects.Subscriptions }
