@@ -57,7 +57,7 @@ func (s *Story) Tell(ctx context.Context) error {
 			150 * time.Second, s.keeps},
 		{"a file in a bucket of Google's is a job, and a file that is none has its error beside it", 90 * time.Second,
 			s.dropped},
-		{"Google pushes that it takes a machine, which heard nothing itself, and the task goes on elsewhere",
+		{"Google pushes that it takes a machine before that hears of it, and the task goes on elsewhere",
 			150 * time.Second, s.pushed},
 		{"a job is planned on the cloud that is right for each task", 90 * time.Second, s.planned},
 		{"a zone of Google Cloud runs dry when half is made, and the task moves to Azure", 150 * time.Second, s.dried},

@@ -153,7 +153,7 @@ func (s *Story) pushed(ctx context.Context) (said string, err error) {
 		return said, err
 	}
 	said += fmt.Sprintf("\n%s is to be taken: the broker knows after %.1f s", machine.Name, time.Since(told).Seconds())
-	w.Google.Take(machine.ID)
+	w.Google.Preempt(machine.ID) // now the machine hears of it, and the audit log tells it once more
 	return said, until(ctx, func() error {
 		d, err := s.client.Job(ctx, s.drop)
 		if err != nil {
