@@ -57,8 +57,8 @@ func (c *Cloud) inUse(r *compute.Reservation) int {
 	return n
 }
 
-// reserve says on which reservation machines of a request run; nil is none. It refuses what asks for one by name that is
-// not there, does not fit, or has no room.
+// reserve says on which reservation machines of a request run; nil is none. It refuses what asks for one by name that
+// is not there, does not fit, or has no room.
 func (c *Cloud) reserve(zone string, p *compute.InstanceProperties, n int) (*compute.Reservation, *Fault) {
 	a := p.ReservationAffinity
 	spot := p.Scheduling != nil && p.Scheduling.ProvisioningModel == "SPOT"

@@ -22,8 +22,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store/dynamo"
 )
 
-// tell makes what `cloud add gcp --aws-account ID --dags PLACE --push-url API` makes, and has Google's audit log tell on
-// the same topic.
+// tell makes what `cloud add gcp --aws-account ID --dags PLACE --push-url API` makes, and has Google's audit log tell
+// on the same topic.
 func (w *World) tell(ctx context.Context, google string) error {
 	all := kits.All()
 	kit := all[slices.Index(cloudkit.Names(all), "gcp")]

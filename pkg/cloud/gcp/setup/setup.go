@@ -46,9 +46,9 @@ type Config struct {
 	AWSAccount string
 	AWSRoles   []string
 	TPUs       bool
-	// DAGs is where files become jobs, gs://BUCKET/FOLDER; empty is nowhere. A bucket that is made is in Location; empty
-	// is Google's own choice. What it tells is pushed to the broker at PushURL, as PushAccount or else an account that
-	// is made; without an address it is pulled.
+	// DAGs is where files become jobs, gs://BUCKET/FOLDER; empty is nowhere. A bucket that is made is in Location;
+	// empty is Google's own choice. What it tells is pushed to the broker at PushURL, as PushAccount or else an account
+	// that is made; without an address it is pulled.
 	DAGs, Location       string
 	PushURL, PushAccount string
 	// Cloud is the driver of the deployment: it lends its options, and says what runs.
