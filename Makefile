@@ -129,7 +129,7 @@ rehearse-chaos: rehearse-setup ## The same with functions killed at random momen
 	$(REHEARSAL)/rehearse -assembly $(REHEARSAL)/cdk.out -assets $(REHEARSAL) -chaos -seed $(or $(SEED),1)
 
 # The clouds of the rehearsal, as internal/rehearsal/clouds has them; where the emulators are its functions are told there.
-REHEARSED_CLOUDS := -cloud gcp:project=demo,regions=us-central1,serviceAccount=machines@demo.iam.gserviceaccount.com,stores=us-central1:demo-work,impersonate=broker@demo.iam.gserviceaccount.com,secrets=demo/hf \
+REHEARSED_CLOUDS := -cloud gcp:project=demo,regions=us-central1,serviceAccount=machines@demo.iam.gserviceaccount.com,stores=us-central1:demo-work,impersonate=broker@demo.iam.gserviceaccount.com,secrets=demo/hf,dags=gs://demo-jobs/dags,pushAccount=tradewind-push@demo.iam.gserviceaccount.com \
   -cloud azure:subscription=8d10da13-8125-4ba9-a717-bf7490507b3d,regions=eastus,stores=eastus:work,storageAccount=devstoreaccount1,secrets=team/wandb-* \
   -cloud lambda:regions=us-east-1
 

@@ -53,6 +53,8 @@ type ObjectCreated struct {
 	Key    string `json:"key" example:"train.yaml" doc:"Object name in the bucket"`
 	ETag   string `json:"etag" example:"9f86d081884c7d65" doc:"Digest of the content; the same content is one job"`
 	Size   int64  `json:"size" example:"812" doc:"Bytes"`
+	// Version is read and no other: what took its place is told of as well.
+	Version string `json:"version,omitempty" example:"1700000000000001" doc:"Which writing of the object, where its store tells them apart"`
 }
 
 // DAGSubmitted says that a job was accepted and stored.

@@ -18,6 +18,18 @@ METHODS = {
         "firewalls.get", "firewalls.list", "firewalls.insert", "firewalls.delete",
         "disks.list", "disks.aggregatedList", "addresses.aggregatedList", "reservations.aggregatedList",
     ],
+    "pubsub.v1": [
+        "projects.topics.create", "projects.topics.get", "projects.topics.delete", "projects.topics.publish",
+        "projects.topics.getIamPolicy", "projects.topics.setIamPolicy",
+        "projects.subscriptions.create", "projects.subscriptions.get", "projects.subscriptions.delete",
+        "projects.subscriptions.modifyPushConfig", "projects.subscriptions.pull",
+        "projects.subscriptions.acknowledge", "projects.subscriptions.getIamPolicy",
+        "projects.subscriptions.setIamPolicy",
+    ],
+    "storage.v1": [
+        "buckets.get", "buckets.insert", "buckets.getIamPolicy", "buckets.setIamPolicy", "projects.serviceAccount.get",
+        "notifications.list", "notifications.insert", "notifications.delete",
+    ],
     "tpu.v2": [
         "projects.locations.list",
         "projects.locations.nodes.list", "projects.locations.nodes.get", "projects.locations.nodes.create",

@@ -20,6 +20,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/host"
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 	"github.com/tradewind-broker/tradewind/web"
 )
@@ -52,8 +53,12 @@ func planning(t *testing.T) *apitest.World {
 		}
 		cfg.Dashboard = h
 		cfg.Plan = func(ctx context.Context, spec *dag.Job) (*record.Plan, error) { return p.Plan(ctx, input(spec)) }
-		cfg.Frontier = func(ctx context.Context, spec *dag.Job, points int) (*optimizer.Front, error) {
-			return p.Frontier(ctx, input(spec), optimizer.FrontierOptions{MaxPoints: points, PointWork: 1e8})
+		cfg.Frontier = func(ctx context.Context, spec *dag.Job, points int) (api.FrontierView, error) {
+			front, err := p.Frontier(ctx, input(spec), optimizer.FrontierOptions{MaxPoints: points, PointWork: 1e8})
+			if err != nil {
+				return api.FrontierView{}, err
+			}
+			return host.ViewFront(front), nil
 		}
 		cfg.Clouds = clouds
 	})

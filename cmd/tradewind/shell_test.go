@@ -122,6 +122,12 @@ func TestFromAShell(t *testing.T) {
 		testTPU(t, apart.in(t))
 		apart.mustBeGone(t)
 	})
+	t.Run("dags of a bucket", func(t *testing.T) {
+		t.Parallel() // it waits for a machine to boot
+		apart := built.copy(t)
+		testDAGBucket(t, apart.in(t))
+		apart.mustBeGone(t)
+	})
 	t.Run("one process", func(t *testing.T) {
 		t.Parallel()
 		t.Run("run", func(t *testing.T) { testRun(t, built.in(t)) })

@@ -112,6 +112,11 @@ func TestACloudPushesWhereItsSettingsSayAs(t *testing.T) {
 		"gcp":    "project=acme,regions=us-central1,serviceAccount=m@acme,pushAccount=push@acme.iam.gserviceaccount.com",
 		"lambda": "regions=us-east-1",
 	}))["tradewind"]
+	for _, s := range d.statements() {
+		if s.role == "tradewind-hook" && slices.Contains(s.actions, "lambda:InvokeFunction") {
+			t.Error("without a bucket of job files hook calls a cloud")
+		}
+	}
 	routes := map[string]string{}
 	for _, r := range d.of("AWS::ApiGatewayV2::Route") {
 		routes[fmt.Sprint(r.at("RouteKey"))] = fmt.Sprint(r.at("AuthorizationType"))
@@ -127,6 +132,30 @@ func TestACloudPushesWhereItsSettingsSayAs(t *testing.T) {
 		if s.role == "tradewind-api" && slices.Contains(s.actions, "lambda:InvokeFunction") && strings.Contains(fmt.Sprint(s.resources), "Cloud") &&
 			(len(s.resources) != 1 || !strings.Contains(fmt.Sprint(s.resources), "Gcp") && !strings.Contains(fmt.Sprint(s.resources), "gcp")) {
 			t.Errorf("api calls %v", s.resources)
+		}
+	}
+}
+
+// Job files of a bucket of another cloud are read, and remarked on, by that cloud's function.
+func TestJobFilesOfAnotherCloudsBucket(t *testing.T) {
+	const gcp = "project=acme,regions=us-central1,serviceAccount=m@acme,dags=gs://acme-jobs/dags"
+	d := synthesise(t, clouds(t, map[string]string{"gcp": gcp + ",pushAccount=push@acme.iam.gserviceaccount.com"}))["tradewind"]
+	for _, fn := range []string{"submit", "hook"} {
+		_, f := d.named(t, "AWS::Lambda::Function", "FunctionName", "tradewind-"+fn)
+		if got := f.at("Environment", "Variables", "TRADEWIND_DAG_BUCKETS"); got != "gcp=gs://acme-jobs" {
+			t.Errorf("%s is told %v", fn, got)
+		}
+		if !slices.ContainsFunc(d.statements(), func(s statement) bool {
+			return s.role == "tradewind-"+fn && slices.Contains(s.actions, "lambda:InvokeFunction")
+		}) {
+			t.Errorf("%s may not call the cloud's function", fn)
+		}
+	}
+	for _, bad := range []string{gcp, "project=p,regions=r,serviceAccount=m,dags=gs://A,pushAccount=p", "project=p,regions=r,serviceAccount=m,dags=s3://b,pushAccount=p"} {
+		c := Default()
+		c.Clouds = map[string]string{"gcp": bad}
+		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), "dags") {
+			t.Errorf("%s: %v", bad, err)
 		}
 	}
 }

@@ -163,6 +163,12 @@ func (c Config) checkCloud(name, settings string) error {
 			return err
 		}
 	}
+	if _, _, err := driver.DAGPlace(got["dags"]); err != nil {
+		return err
+	}
+	if got["dags"] != "" && (name != "gcp" || got["pushAccount"] == "") {
+		return errors.New("dags= is of gcp and needs pushAccount=, as which Pub/Sub tells the API of files")
+	}
 	stores, err := driver.StoreURLs(name, got)
 	if err != nil || len(stores) == 0 {
 		return err

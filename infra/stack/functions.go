@@ -190,6 +190,9 @@ func (d *deployment) environment() {
 		if pushing := d.pushing(); len(pushing) > 0 {
 			env["TRADEWIND_PUSH_CLOUDS"] = jsii.String(strings.Join(pushing, ","))
 		}
+		if buckets := d.dagBuckets(); len(buckets) > 0 {
+			env["TRADEWIND_DAG_BUCKETS"] = jsii.String(strings.Join(buckets, ","))
+		}
 		env["TRADEWIND_CLOUD_REGIONS"] = jsii.String(strings.Join(d.cloudRegions(), ","))
 		if settings, bought := d.Clouds["gcp"]; bought {
 			if s, _ := driver.ParseSettings(settings); s["tpus"] != "true" {
@@ -238,6 +241,24 @@ func (d *deployment) stores() *string {
 func hasSecrets(text string) bool {
 	settings, _ := driver.ParseSettings(text) // Validate has read them
 	return settings["secrets"] != ""
+}
+
+// dagBucket is the bucket of a cloud whose files are jobs; empty where there is none. Validate has read it.
+func dagBucket(text string) string {
+	settings, _ := driver.ParseSettings(text)
+	bucket, _, _ := driver.DAGPlace(settings["dags"])
+	return bucket
+}
+
+// dagBuckets are those of all clouds: CLOUD=URL.
+func (d *deployment) dagBuckets() []string {
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(d.Clouds)) {
+		if bucket := dagBucket(d.Clouds[name]); bucket != "" {
+			out = append(out, name+"="+bucket)
+		}
+	}
+	return out
 }
 
 // pushes says whether a cloud is to push notices.

@@ -256,6 +256,11 @@ func (d *deployment) far() {
 		if len(storesOf(name, d.Clouds[name])) > 0 || hasSecrets(d.Clouds[name]) {
 			signing = append(signing, *d.functions[fn].FunctionArn())
 		}
+		if dagBucket(d.Clouds[name]) != "" { // its function reads job files, and leaves remarks beside them
+			for _, reads := range []string{events.FnSubmit, events.FnHook} {
+				d.grant(reads, "FarDagFiles", []string{"lambda:InvokeFunction"}, *d.functions[fn].FunctionArn())
+			}
+		}
 		d.roles[fn].AddToPolicy(allowIf("Ended", []string{"dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:UpdateItem"},
 			map[string]interface{}{"ForAllValues:StringLike": map[string]interface{}{
 				"dynamodb:LeadingKeys": []string{"grave#" + name + "#*"}}},

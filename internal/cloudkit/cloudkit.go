@@ -86,8 +86,12 @@ type Opened struct {
 	Data grant.Store
 	// Secrets fetch the cloud's secrets that the settings name, by their schemes; nil where they name none.
 	Secrets map[string]secret.Source
-	// Pushed reads what the cloud has pushed of a machine that it takes; nil where the cloud pushes nothing.
+	// Pushed reads what the cloud has pushed; nil where the cloud pushes nothing.
 	Pushed push.Read
+	// Pull tells the same, fetched from where the cloud keeps it, until ctx ends; nil where there is nothing to fetch.
+	Pull func(ctx context.Context, tell push.Tell)
+	// Files are those of the bucket whose files become jobs; nil where there is none.
+	Files driver.Files
 	// FreshFor is how long what Refresh has read is good for; a day when 0.
 	FreshFor time.Duration
 	// Watch tells of machines that are about to be taken until ctx ends; nil where the agents alone hear of it.

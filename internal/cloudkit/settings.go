@@ -58,6 +58,11 @@ type Settings struct {
 	SecretStore string   `json:"secretStore,omitempty"`
 	// PushAccount is the service account, by its address, as which Google's Pub/Sub pushes notices to this broker.
 	PushAccount string `json:"pushAccount,omitempty"`
+	// DAGs is the place, gs://BUCKET/FOLDER, whose files become jobs. What Pub/Sub has to tell of it comes from the
+	// subscription Pull, which a broker in one process empties, or is pushed to the broker at PushURL.
+	DAGs    string `json:"dags,omitempty"`
+	Pull    string `json:"pull,omitempty"`
+	PushURL string `json:"pushURL,omitempty"`
 	// TPUs says that Google's TPUs may be bought, whose API has to be on.
 	TPUs bool `json:"tpus,omitempty"`
 	// NoPublicAddress is for networks with a way out of their own.
@@ -257,6 +262,9 @@ func (s Settings) Check() error {
 		return err
 	}
 	if _, err := s.ReservedOf("aws"); err != nil { // whichever cloud it is
+		return err
+	}
+	if err := s.checkDAGs(); err != nil {
 		return err
 	}
 	if s.Proxy == "" {

@@ -22,7 +22,7 @@ type bucket struct {
 	err  error
 }
 
-func (b *bucket) Open(context.Context, string, string) (io.ReadCloser, error) {
+func (b *bucket) Open(context.Context, events.ObjectCreated) (io.ReadCloser, error) {
 	return io.NopCloser(strings.NewReader(b.body)), b.err
 }
 

@@ -36,6 +36,8 @@ const (
 	EnvSecretClouds = "TRADEWIND_SECRET_CLOUDS"
 	// clouds that push notices to the API, which their functions read, by comma; optional, none
 	EnvPushClouds = "TRADEWIND_PUSH_CLOUDS"
+	// buckets of other clouds whose files are jobs too, CLOUD=URL by comma; optional, none
+	EnvDAGBuckets = "TRADEWIND_DAG_BUCKETS"
 	// buckets for what tasks leave: REGION=BUCKET of other regions, CLOUD:REGION=URL of other clouds; optional
 	EnvStores   = "TRADEWIND_STORES"
 	EnvTopic    = "TRADEWIND_TOPIC"    // SNS topic for news; optional
@@ -82,6 +84,8 @@ type Env struct {
 	SecretClouds []string
 	// PushClouds are those that push notices.
 	PushClouds []string
+	// DAGBuckets are those of other clouds whose files are jobs, by cloud.
+	DAGBuckets map[string]string
 	Stores     map[string]string // bucket by region, URL by CLOUD:REGION
 	Topic      string
 	Webhook    string
@@ -113,6 +117,7 @@ func LoadEnv(getenv func(string) string) (Env, error) {
 		CloudRegions: base.List(getenv(EnvCloudRegions)), Without: base.List(getenv(EnvWithout)),
 		Proofs: r.Pairs(EnvProofs), Topic: getenv(EnvTopic),
 		PushClouds:   base.List(getenv(EnvPushClouds)),
+		DAGBuckets:   r.Pairs(EnvDAGBuckets),
 		SecretClouds: base.List(getenv(EnvSecretClouds)), Secrets: base.List(getenv(EnvSecrets)),
 		Stores:     r.Pairs(EnvStores),
 		AgentsCall: r.Span(EnvAgentsCall, agentsCall),

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	busaws "github.com/tradewind-broker/tradewind/pkg/bus/aws"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/push"
 )
 
 // What AWS itself tells by EventBridge (Amazon S3 and Amazon EC2 user guides, "EventBridge events").
@@ -20,7 +21,7 @@ const (
 )
 
 // RemarkSuffix is what the name of a remark about a refused DAG file ends in: it is no DAG file.
-const RemarkSuffix = ".error.txt"
+const RemarkSuffix = push.RemarkSuffix
 
 // foreign turns what AWS tells into an event of ours. Its ID follows from that of AWS, so that a repeat changes
 // nothing.

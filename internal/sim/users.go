@@ -101,9 +101,9 @@ func (u *users) tell(key string, n int) {
 func (*users) Settle(context.Context, string, string, *dag.Job) error { return nil }
 
 // Open implements broker.Objects.
-func (u *users) Open(_ context.Context, _, key string) (io.ReadCloser, error) {
+func (u *users) Open(_ context.Context, o events.ObjectCreated) (io.ReadCloser, error) {
 	u.w.before("open")
-	body, ok := u.objects[key]
+	body, ok := u.objects[o.Key]
 	if !ok {
 		return nil, fs.ErrNotExist
 	}

@@ -35,8 +35,9 @@ type Planner interface {
 
 // Objects reads DAG files that appeared in a bucket or folder.
 type Objects interface {
-	// Open reads an object. It fails with fs.ErrNotExist when it is gone.
-	Open(ctx context.Context, bucket, key string) (io.ReadCloser, error)
+	// Open reads an object. It fails with fs.ErrNotExist when it is gone, or where its version is not the one that was
+	// told of, and with a *dag.Error for what is no job whatever is in it.
+	Open(ctx context.Context, o events.ObjectCreated) (io.ReadCloser, error)
 	// Settle makes good anywhere what a job says in relation to where its file lies, such as relative paths. It fails
 	// with a *dag.Error for what cannot be.
 	Settle(ctx context.Context, bucket, key string, spec *dag.Job) error

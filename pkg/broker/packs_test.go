@@ -113,7 +113,7 @@ func TestPacksOfJobsThatAreOpenForLongStay(t *testing.T) {
 // beside is a DAG bucket with one file, which cannot be settled.
 type beside struct{ body string }
 
-func (o beside) Open(context.Context, string, string) (io.ReadCloser, error) {
+func (o beside) Open(context.Context, events.ObjectCreated) (io.ReadCloser, error) {
 	return io.NopCloser(strings.NewReader(o.body)), nil
 }
 

@@ -130,16 +130,19 @@ func (b *Broker) submit(ctx context.Context, e events.Event) error {
 	if b.Objects == nil {
 		return record.Final(errors.New("broker: no DAG bucket is configured"))
 	}
-	r, err := b.Objects.Open(ctx, data.Bucket, data.Key)
-	if errors.Is(err, fs.ErrNotExist) {
+	var bad *dag.Error
+	var spec *dag.Job
+	r, err := b.Objects.Open(ctx, data)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return nil // taken away again before it was read
-	}
-	if err != nil {
+	case err == nil:
+		spec, err = read.Job(data.Key, r)
+		if cerr := r.Close(); err == nil && cerr != nil {
+			return fmt.Errorf("broker: read %s: %w", data.Key, cerr)
+		}
+	case !errors.As(err, &bad):
 		return fmt.Errorf("broker: open %s: %w", data.Key, err)
-	}
-	spec, err := read.Job(data.Key, r)
-	if cerr := r.Close(); err == nil && cerr != nil {
-		return fmt.Errorf("broker: read %s: %w", data.Key, cerr)
 	}
 	if err == nil {
 		err = b.Objects.Settle(ctx, data.Bucket, data.Key, spec)
@@ -150,7 +153,6 @@ func (b *Broker) submit(ctx context.Context, e events.Event) error {
 			Source: data.Bucket + "/" + data.Key,
 		})
 	}
-	var bad *dag.Error
 	if errors.As(err, &bad) {
 		return b.Transact(ctx, events.FnSubmit, e.ID, true, func(u *unit.Unit) error {
 			return u.Emit(events.DAGRejected{Bucket: data.Bucket, Key: data.Key, Reason: bad.Error()})

@@ -41,10 +41,11 @@ func (h *Host) frontier(ctx context.Context, spec *dag.Job, points int) (api.Fro
 	if err != nil {
 		return api.FrontierView{}, err
 	}
-	return viewFront(front), nil
+	return ViewFront(front), nil
 }
 
-func viewFront(front *optimizer.Front) api.FrontierView {
+// ViewFront is a front as the API tells it.
+func ViewFront(front *optimizer.Front) api.FrontierView {
 	v := api.FrontierView{Complete: front.Complete, Millis: front.Millis}
 	for _, g := range front.Unexplored {
 		v.Unexplored = append(v.Unexplored, api.Gap(g))

@@ -132,6 +132,8 @@ type buying struct {
 	pushes    map[string]push.Read
 	fresh     map[string]time.Duration // by cloud, where it is not a day
 	watches   []func(context.Context, func(context.Context, cloud.Notice))
+	pulls     []func(context.Context, push.Tell)
+	files     map[string]driver.Files // of buckets whose files are jobs, by their URLs
 	prices    []func(waiting func(context.Context) ([]string, error)) cloudkit.Prices
 	data      grant.Mux // for the buckets that the settings name, by URL
 	publicURL string
@@ -159,7 +161,7 @@ func (h *Host) without() []string {
 func (h *Host) openBought(ctx context.Context, st store.Store, keep time.Duration) (*buying, error) {
 	b := &buying{clouds: map[string]cloud.Cloud{}, regions: map[string][]string{}, proofs: identity.Verifiers{},
 		checkers: map[string]driver.Checker{}, data: grant.Mux{}, pushes: map[string]push.Read{},
-		fresh: map[string]time.Duration{}}
+		fresh: map[string]time.Duration{}, files: map[string]driver.Files{}}
 	if h.opt.Passive {
 		return b, nil
 	}
@@ -199,6 +201,12 @@ func (h *Host) openBought(ctx context.Context, st store.Store, keep time.Duratio
 		}
 		if o.Watch != nil {
 			b.watches = append(b.watches, o.Watch)
+		}
+		if o.Pull != nil {
+			b.pulls = append(b.pulls, o.Pull)
+		}
+		if bucket, _ := c.Settings.DAGPlace(); o.Files != nil {
+			b.files[bucket] = o.Files
 		}
 		if o.Pushed != nil {
 			b.pushes[c.Kit.Name] = o.Pushed

@@ -7,10 +7,11 @@ import (
 	"os"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/dagbucket"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/local"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/push"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
@@ -89,11 +90,13 @@ func (h *Host) behaviour() (local.Behaviour, error) {
 
 // noticed passes a notice on as the event it is on every cloud.
 func (h *Host) noticed(ctx context.Context, n cloud.Notice) {
-	data := events.SpotInterrupted{
-		Cluster: n.Cluster, Job: record.ClusterJob(n.Cluster), Machine: n.Machine, Kind: string(n.Kind), At: n.At,
-	}
-	id := fmt.Sprintf("notice-%s-%s-%s", n.Cluster, n.Machine, n.Kind)
-	if err := h.broker.Emit(ctx, "tradewind/local", id, data); err != nil && ctx.Err() == nil {
+	if err := h.told(ctx, push.News{Notice: &n}); err != nil && ctx.Err() == nil {
 		h.log.Warn("notice", "cluster", n.Cluster, "err", err)
 	}
+}
+
+// told passes on what a cloud has told by itself. It comes again when that fails.
+func (h *Host) told(ctx context.Context, n push.News) error {
+	id, data := dagbucket.Told(n)
+	return h.broker.Emit(ctx, "tradewind/local", id, data)
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/dagbucket"
 	"github.com/tradewind-broker/tradewind/internal/metrics"
 	"github.com/tradewind-broker/tradewind/internal/traces"
 	"github.com/tradewind-broker/tradewind/pkg/agent/proc"
@@ -231,6 +232,9 @@ func (h *Host) wire(ctx context.Context) error {
 		}
 		ports.Objects = h.folder
 	}
+	if len(h.bought.files) > 0 {
+		ports.Objects = dagbucket.Buckets{Files: h.bought.files, Else: ports.Objects}
+	}
 	if h.opt.Policy != "" {
 		if h.policy, err = openPolicy(h.opt.Policy, h.log); err != nil {
 			return err
@@ -380,10 +384,13 @@ func (h *Host) removeBuckets() {
 }
 
 // Notify implements broker.Hook: news for people go to the log, and beside the file that they are about.
-func (h *Host) Notify(_ context.Context, e events.Event) error {
+func (h *Host) Notify(ctx context.Context, e events.Event) error {
 	switch data := e.Data.(type) {
 	case events.DAGRejected:
 		h.log.Error("a DAG file was refused", "file", data.Key, "reason", data.Reason)
+		if ours, err := (dagbucket.Buckets{Files: h.bought.files}).Rejected(ctx, data); ours {
+			return err
+		}
 		if h.folder != nil {
 			return h.folder.rejected(data)
 		}

@@ -26,7 +26,7 @@ func (h *Host) Serve(ctx context.Context) error {
 	server := h.api.Server()
 	if len(h.bought.pushes) > 0 {
 		server.Handler = push.Handler{Next: server.Handler, Clouds: h.bought.pushes, Log: h.log,
-			Notify: func(ctx context.Context, n cloud.Notice) error { h.noticed(ctx, n); return nil }}
+			Tell: h.told}
 	}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(h.listen) }()
@@ -42,6 +42,9 @@ func (h *Host) Serve(ctx context.Context) error {
 		}
 		for _, watch := range h.bought.watches {
 			wg.Go(func() { watch(ctx, h.noticed) })
+		}
+		for _, pull := range h.bought.pulls {
+			wg.Go(func() { pull(ctx, h.told) })
 		}
 		wg.Go(func() { h.markTime(ctx) })
 		wg.Go(func() { h.sweepPacks(ctx) })

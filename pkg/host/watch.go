@@ -18,6 +18,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/push"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
@@ -35,16 +36,16 @@ type folder struct {
 func (f *folder) bucketURL() string { return (&url.URL{Scheme: "file", Path: f.dir}).String() }
 
 // Open implements broker.Objects. A key never leaves the folder.
-func (f *folder) Open(_ context.Context, bucket, key string) (io.ReadCloser, error) {
-	if bucket != f.bucketURL() {
-		return nil, fmt.Errorf("bucket %s: %w", bucket, fs.ErrNotExist)
+func (f *folder) Open(_ context.Context, o events.ObjectCreated) (io.ReadCloser, error) {
+	if o.Bucket != f.bucketURL() {
+		return nil, fmt.Errorf("bucket %s: %w", o.Bucket, fs.ErrNotExist)
 	}
 	root, err := os.OpenRoot(f.dir)
 	if err != nil {
 		return nil, err
 	}
 	defer root.Close() //nolint:errcheck // the file opened stays open
-	return root.Open(key)
+	return root.Open(o.Key)
 }
 
 // Settle implements broker.Objects: what lies beside the file is packed.
@@ -131,7 +132,7 @@ func isDAG(name string) bool {
 }
 
 func (f *folder) tell(ctx context.Context, name string, size int64) error {
-	file, err := f.Open(ctx, f.bucketURL(), name)
+	file, err := f.Open(ctx, events.ObjectCreated{Bucket: f.bucketURL(), Key: name})
 	if err != nil {
 		return err
 	}
@@ -164,5 +165,5 @@ func (f *folder) rejected(e events.DAGRejected) error {
 		return err
 	}
 	defer root.Close() //nolint:errcheck // nothing is held
-	return root.WriteFile(e.Key+".error.txt", []byte(e.Reason+"\n"), 0o600)
+	return root.WriteFile(e.Key+push.RemarkSuffix, []byte(e.Reason+"\n"), 0o600)
 }

@@ -35,8 +35,14 @@ func Kit() cloudkit.Kit {
 func flags(f *pflag.FlagSet, s *cloudkit.Settings) {
 	cloudkit.NetworkFlags(f, s)
 	cloudkit.ReservedFlag(f, s)
+	f.StringVar(&s.DAGs, "dags", "",
+		"gs://BUCKET/FOLDER whose files become jobs: the bucket is made, and made to tell of them")
+	f.StringVar(&s.Pull, "pull", "",
+		"subscription of Pub/Sub that the broker pulls (default with --dags: one that is made)")
+	f.StringVar(&s.PushURL, "push-url", "",
+		"where the broker is reached, for Pub/Sub to push instead: its public URL, or the API's")
 	f.StringVar(&s.PushAccount, "push-account", "",
-		"service account as which Pub/Sub pushes notices of machines that are taken")
+		"service account as which Pub/Sub pushes (default with --push-url: one that is made)")
 	f.BoolVar(&s.TPUs, "tpus", false, "buy TPUs too: tpu.googleapis.com has to be on")
 	f.StringVar(&s.Project, "project", "", "project of Google Cloud, by its ID")
 	f.StringVar(&s.ServiceAccount, "service-account", "",
@@ -53,11 +59,17 @@ func flags(f *pflag.FlagSet, s *cloudkit.Settings) {
 	f.StringVar(&s.Subnetwork, "subnetwork", "", "subnetwork of the machines")
 }
 
+var errNobodyTold = errors.New("nobody would be told of the files of --dags: name with --member for whom it is made " +
+	"that the bucket tells, or with --pull a subscription that there is")
+
 var errNoProject = errors.New("no project is named: tradewind cloud add gcp --project PROJECT")
 
 func ready(s cloudkit.Settings, _ cloudkit.Lookup) error {
 	if s.Project == "" {
 		return errNoProject
+	}
+	if s.DAGs != "" && s.Member == "" && s.Functions.Account == "" && s.Pull == "" && s.PushAccount == "" {
+		return errNobodyTold
 	}
 	return s.Check()
 }
@@ -103,7 +115,7 @@ func open(ctx context.Context, r cloudkit.Request) (*cloudkit.Opened, error) {
 	return &cloudkit.Opened{
 		Cloud: c, Checker: c, Verifier: proofs, Data: data, Regions: s.Regions,
 		Refresh: cloudkit.Reserving(gcp.Name, s, refresher(c, r)),
-		Pushed:  pushes, Secrets: secrets,
+		Pushed:  pushes, Pull: pulling(c, s, r.Log), Files: filesOf(c, s), Secrets: secrets,
 	}, nil
 }
 

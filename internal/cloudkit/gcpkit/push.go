@@ -2,10 +2,11 @@ package gcpkit
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
-	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/gcp"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/push"
 	"github.com/tradewind-broker/tradewind/pkg/identity"
@@ -22,22 +23,55 @@ func pushed(c *gcp.Cloud, s cloudkit.Settings, publicURL string) (push.Read, err
 	if err != nil {
 		return nil, err
 	}
-	return func(ctx context.Context, bearer string, body []byte) (none cloud.Notice, ours bool, err error) {
+	return func(ctx context.Context, bearer string, body []byte) (push.News, error) {
 		account, err := tokens.Account(ctx, bearer)
 		if err != nil {
-			return none, false, err
+			return push.News{}, err
 		}
 		if account != s.PushAccount {
-			return none, false, fmt.Errorf("%w: it is of another service account than %s", identity.ErrInvalid,
+			return push.News{}, fmt.Errorf("%w: it is of another service account than %s", identity.ErrInvalid,
 				s.PushAccount)
 		}
-		notice, relevant, err := gcp.DecodePush(body)
+		m, err := gcp.DecodePush(body)
 		if err != nil {
-			return none, false, fmt.Errorf("%w: %w", push.ErrNotice, err)
+			return push.News{}, fmt.Errorf("%w: %w", push.ErrNotice, err)
 		}
-		if !relevant {
-			return none, false, nil
-		}
-		return c.Whose(ctx, notice)
+		return news(ctx, c, s, m)
 	}, nil
+}
+
+// news reads what Pub/Sub delivers: a bucket's word of an object, or an entry of the audit log. It fails with
+// push.ErrNotice for what is neither.
+func news(ctx context.Context, c *gcp.Cloud, s cloudkit.Settings, m gcp.Message) (n push.News, err error) {
+	if m.FromBucket() {
+		o, relevant, err := m.Object()
+		if err == nil && relevant && ofJobs(s, o) {
+			n.Object = &o
+		}
+		return n, unread(err)
+	}
+	notice, relevant, err := gcp.DecodeNotice(m.Data)
+	if err != nil || !relevant {
+		return n, unread(err)
+	}
+	about, ours, err := c.Whose(ctx, notice)
+	if err == nil && ours {
+		n.Notice = &about
+	}
+	return n, err
+}
+
+func unread(err error) error {
+	if errors.Is(err, gcp.ErrNotice) {
+		return fmt.Errorf("%w: %w", push.ErrNotice, err)
+	}
+	return err
+}
+
+// ofJobs says that an object may be a job: it lies where the settings say, and is neither the mark of a folder nor a
+// remark of the broker's.
+func ofJobs(s cloudkit.Settings, o push.Object) bool {
+	bucket, prefix := s.DAGPlace()
+	return bucket != "" && o.Bucket == bucket && strings.HasPrefix(o.Key, prefix) && !strings.HasSuffix(o.Key, "/") &&
+		!strings.HasSuffix(o.Key, push.RemarkSuffix)
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/big"
 	"net/http"
 	"net/http/httptest"
@@ -94,12 +95,12 @@ func TestAPushIsBelievedFromTheAccountThatIsNamedAlone(t *testing.T) {
 	}
 	id := launched[0].ID
 	ours := pushOf(emulator.Bills()[0].Name, id)
-	n, is, err := o.Pushed(t.Context(), sign(nil), ours)
-	if err != nil || !is || n.Cluster != "job.0.1" || n.Machine != id || n.Kind != cloud.Interruption {
-		t.Errorf("%v %v %+v", err, is, n)
+	told, err := o.Pushed(t.Context(), sign(nil), ours)
+	if n := told.Notice; err != nil || n == nil || n.Cluster != "job.0.1" || n.Machine != id || n.Kind != cloud.Interruption {
+		t.Errorf("%v %+v", err, n)
 	}
-	if _, is, err := o.Pushed(t.Context(), sign(nil), pushOf("tw-other-0", "7")); err != nil || is {
-		t.Errorf("of another deployment: %v %v", is, err)
+	if told, err := o.Pushed(t.Context(), sign(nil), pushOf("tw-other-0", "7")); err != nil || told != (push.News{}) {
+		t.Errorf("of another deployment: %v %v", told, err)
 	}
 	for name, claims := range map[string]jwt.MapClaims{
 		"another account":       {"email": "eve@demo.iam.gserviceaccount.com"},
@@ -109,18 +110,61 @@ func TestAPushIsBelievedFromTheAccountThatIsNamedAlone(t *testing.T) {
 		"another issuer":        {"iss": "https://eve.example"},
 		"expired":               {"exp": time.Now().Add(-time.Hour).Unix()},
 	} {
-		if _, _, err := o.Pushed(t.Context(), sign(claims), ours); !errors.Is(err, identity.ErrInvalid) {
+		if _, err := o.Pushed(t.Context(), sign(claims), ours); !errors.Is(err, identity.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, _, err := o.Pushed(t.Context(), "nonsense", ours); !errors.Is(err, identity.ErrInvalid) {
+	if _, err := o.Pushed(t.Context(), "nonsense", ours); !errors.Is(err, identity.ErrInvalid) {
 		t.Errorf("no token: %v", err)
 	}
-	if _, _, err := o.Pushed(t.Context(), sign(nil), []byte("{}")); !errors.Is(err, push.ErrNotice) {
+	if _, err := o.Pushed(t.Context(), sign(nil), []byte("{}")); !errors.Is(err, push.ErrNotice) {
 		t.Errorf("no notice: %v", err)
 	}
 	settings.PushAccount = ""
 	if o, err := gcpkit.Kit().Open(t.Context(), cloudkit.Request{Settings: settings, Deployment: "tw", PublicURL: broker}); err != nil || o.Pushed != nil {
 		t.Errorf("without an account pushes are taken: %v", err)
+	}
+}
+
+// A bucket's word is believed by the same token, for files of the folder that the settings name alone.
+func TestWhatABucketPushesIsAFileOfItsFolder(t *testing.T) {
+	keys, sign := google(t)
+	settings := cloudkit.Settings{Project: "demo", Endpoint: "http://127.0.0.1:1", Proofs: keys, PushAccount: account, DAGs: "gs://acme-jobs/dags"}
+	o, err := gcpkit.Kit().Open(t.Context(), cloudkit.Request{Settings: settings, Deployment: "tw", PublicURL: broker})
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := func(bucket, key string) []byte {
+		object, err := json.Marshal(map[string]string{"bucket": bucket, "name": key, "generation": "7", "md5Hash": "x", "size": "3"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := json.Marshal(map[string]any{"message": map[string]any{"data": object, "attributes": map[string]string{"eventType": "OBJECT_FINALIZE"}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	told, err := o.Pushed(t.Context(), sign(nil), body("acme-jobs", "dags/a.yaml"))
+	if want := (push.Object{Bucket: "gs://acme-jobs", Key: "dags/a.yaml", ETag: "md5:x", Version: "7", Size: 3}); err != nil || told.Object == nil || *told.Object != want {
+		t.Errorf("%+v %v", told.Object, err)
+	}
+	if _, err := o.Pushed(t.Context(), sign(jwt.MapClaims{"aud": "https://eve.example"}), body("acme-jobs", "dags/a.yaml")); !errors.Is(err, identity.ErrInvalid) {
+		t.Errorf("another's token: %v", err)
+	}
+	for _, other := range [][2]string{{"others", "dags/a.yaml"}, {"acme-jobs", "dagsheets/a.yaml"}, {"acme-jobs", "dags/"}, {"acme-jobs", "dags/a.yaml.error.txt"}} {
+		if told, err := o.Pushed(t.Context(), sign(nil), body(other[0], other[1])); err != nil || told != (push.News{}) {
+			t.Errorf("%v: %+v %v", other, told, err)
+		}
+	}
+	if _, _, err := o.Files.Read(t.Context(), "gs://others", "dags/a.yaml"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("another bucket is read: %v", err)
+	}
+	if err := o.Files.Write(t.Context(), "gs://acme-jobs", "elsewhere", nil); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("another folder is written: %v", err)
+	}
+	settings.PushAccount = ""
+	if _, err := gcpkit.Kit().Open(t.Context(), cloudkit.Request{Settings: settings, Deployment: "tw", PublicURL: broker}); err == nil || !strings.Contains(err.Error(), "--member") {
+		t.Errorf("a bucket that nobody is told of: %v", err)
 	}
 }

@@ -46,6 +46,10 @@ func googleSetup(ctx context.Context, r cloudkit.Request) (cloudkit.Setup, error
 	}
 	cfg := gcpsetup.Config{
 		Deployment: r.Deployment, Project: r.Settings.Project, Member: r.Settings.Member, Cloud: driver,
+		DAGs: r.Settings.DAGs, PushURL: r.Settings.PushURL, PushAccount: r.Settings.PushAccount,
+	}
+	if len(r.Settings.Regions) > 0 {
+		cfg.Location = r.Settings.Regions[0]
 	}
 	switch f := r.Settings.Functions; {
 	case f.Account != "":
@@ -74,6 +78,13 @@ func (g google) Make(ctx context.Context, tell func(string)) (cloudkit.Settings,
 	s.ServiceAccount, s.Network = g.setup.MachinesAccount(), g.setup.Network()
 	if s.Functions.Account != "" {
 		s.Provider, s.Impersonate = g.setup.Provider(), g.setup.BrokerAccount()
+	}
+	switch {
+	case s.DAGs == "":
+	case s.PushURL != "" || s.Functions.Account != "": // of the address alone it is not known yet
+		s.PushAccount = g.setup.PushAccount()
+	case s.Pull == "":
+		s.Pull = g.setup.Told()
 	}
 	return s, nil
 }

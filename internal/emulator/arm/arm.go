@@ -79,6 +79,7 @@ type Server struct {
 	providers  map[string]bool // registered
 	troubles   []*Trouble
 	dry        []Stock
+	reserved   []*Reservation
 	late       []*Trouble
 	lag        int // of lists, in lists
 	strand     int

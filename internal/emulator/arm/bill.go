@@ -50,6 +50,9 @@ func (s *Server) open(v *virtual) {
 	if b.Spot {
 		b.USDPerHour = v.size.SpotUSD
 	}
+	if v.reservation != nil {
+		b.USDPerHour = 0 // it is paid for whether it is used or not
+	}
 	s.bills = append(s.bills, b)
 	v.bill = len(s.bills)
 }

@@ -86,6 +86,7 @@ type route struct {
 const (
 	inSubscription = `^/subscriptions/[^/]+`
 	inGroup        = inSubscription + `/resource[gG]roups/[^/]+`
+	inReservations = inGroup + `/providers/Microsoft\.Compute/capacityReservationGroups/[^/]+/capacityReservations`
 	authorization  = `/providers/Microsoft\.Authorization/[^/]+/[^/]+`
 )
 
@@ -133,6 +134,11 @@ var routes = []route{
 		(*call).skus,
 		"skus",
 	},
+	{"GET", path(inSubscription + `/providers/Microsoft\.Compute/capacityReservationGroups`),
+		"CapacityReservationGroupsClient.NewListBySubscriptionPager", (*call).reservedGroups, "reservation groups"},
+	{"GET", path(inReservations), "CapacityReservationsClient.NewListByCapacityReservationGroupPager",
+		(*call).reservations, "reservations"},
+	{"GET", path(inReservations + `/[^/]+`), "CapacityReservationsClient.Get", (*call).reservations, "reservation"},
 	{"GET", path(inSubscription + `/providers/Microsoft\.Compute/locations/[^/]+/usages`), "UsageClient.NewListPager",
 		(*call).usage, "usages"},
 	{"PUT", path(inSubscription + authorization), "Client.BeginCreateOrUpdateByID", (*call).generic, "resource"},

@@ -41,6 +41,8 @@ type virtual struct {
 	address string
 	bill    int // its line in the bill, from 1
 
+	reservation *Reservation // that it runs on
+
 	process *machine.Machine
 	service *azuretest.Machine
 }
@@ -64,14 +66,19 @@ func (c *call) create(_ context.Context, _, name string, vm armcompute.VirtualMa
 		return resp, errResp
 	}
 	size, f := c.check(vm)
+	var on *Reservation
 	if f == nil {
+		on, f = c.onReservation(vm)
+	}
+	if f == nil && on == nil {
 		f = c.refuse(size, vm)
 	}
 	if f != nil {
 		errResp.SetError(f)
 		return resp, errResp
 	}
-	v := &virtual{name: name, model: vm, size: size, id: newID(), state: creating, made: c.cfg.Now(), unseen: c.lag}
+	v := &virtual{name: name, model: vm, size: size, id: newID(), state: creating, made: c.cfg.Now(), unseen: c.lag,
+		reservation: on}
 	c.machines[strings.ToLower(name)] = v
 	c.network(v)
 	location := *vm.Location

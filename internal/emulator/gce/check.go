@@ -102,7 +102,7 @@ func find(httpMethod, path string) (*method, []string, error) {
 			continue
 		}
 		// a literal word is nearer than a placeholder: images/family/F rather than images/IMAGE
-		if found := m.pattern.FindStringSubmatch(path); found != nil && (best == nil || len(found)-1 < len(args)) {
+		if found := m.pattern.FindStringSubmatch(path); found != nil && (best == nil || m.nearer(best)) {
 			best, args = m, found[1:]
 		}
 	}
@@ -110,6 +110,15 @@ func find(httpMethod, path string) (*method, []string, error) {
 		return nil, nil, fmt.Errorf("%s %s is no method of Google's that is described", httpMethod, path)
 	}
 	return best, args, nil
+}
+
+// nearer says that a path which two methods fit is rather this one's: it has fewer placeholders, or more is said after
+// one, as in topics/TOPIC:getIamPolicy.
+func (m *method) nearer(other *method) bool {
+	if a, b := m.pattern.NumSubexp(), other.pattern.NumSubexp(); a != b {
+		return a < b
+	}
+	return len(m.pattern.String()) > len(other.pattern.String())
 }
 
 // checkQuery holds parameters to a method's description.

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/bootstrap/gcptest"
@@ -35,7 +36,9 @@ type Config struct {
 // Cloud is one project of Google Cloud. It is an http.Handler; all methods are safe for concurrent use.
 type Cloud struct {
 	cfg    Config
-	signer func() (*gcptest.Authority, error) // of machines' identity tokens
+	signer func() (*gcptest.Authority, error) // of identity tokens
+	pubsub func() *pubsub                     // begun when it is first asked
+	opened atomic.Bool                        // it was
 
 	mu       sync.Mutex
 	ended    chan struct{} // closed and replaced when a machine has ended itself
@@ -51,6 +54,8 @@ type Cloud struct {
 	weather  weather
 	world    world
 	identity identity
+	sink     string // topic that the audit log tells of preemptions
+	storage  string // where buckets are
 }
 
 // New makes an empty project.
@@ -71,17 +76,25 @@ func New(cfg Config) (*Cloud, error) {
 		}
 		cfg.Dir = dir
 	}
-	return &Cloud{
+	c := &Cloud{
 		cfg: cfg, signer: sync.OnceValues(gcptest.NewAuthority), ended: make(chan struct{}),
 		machines: map[string]*instance{}, ops: map[string]*operation{},
 		requests: map[string]*operation{}, tpus: map[string]*tpuNode{}, queued: map[string]*queuedResource{},
 		calls: map[string]int{}, weather: newWeather(), world: newWorld(cfg),
 		identity: newIdentity(),
-	}, nil
+	}
+	c.pubsub = sync.OnceValue(func() *pubsub {
+		c.opened.Store(true)
+		return openPubSub()
+	})
+	return c, nil
 }
 
-// Close ends all machines.
+// Close ends all machines, and what is pushed.
 func (c *Cloud) Close() {
+	if c.opened.Load() {
+		c.pubsub().close()
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, m := range c.machines {
@@ -213,6 +226,11 @@ func (c *Cloud) handle(r *call) (json.RawMessage, *Fault, error) {
 		return nil, f, nil
 	}
 	h, ok := handlers[r.method.ID]
+	if ask := c.elsewhere(r.method.ID); ask != nil && !ok { // another server answers, which may take its time
+		c.mu.Unlock()
+		defer c.mu.Lock()
+		return ask(r)
+	}
 	if !ok {
 		return nil, &Fault{Code: http.StatusNotImplemented, Reason: "notImplemented", Message: r.method.ID}, nil
 	}
@@ -226,6 +244,17 @@ func (c *Cloud) handle(r *call) (json.RawMessage, *Fault, error) {
 	}
 	text, err := json.Marshal(answer)
 	return text, nil, err
+}
+
+// elsewhere is who carries out what is not kept here; nil is nobody.
+func (c *Cloud) elsewhere(method string) func(*call) (json.RawMessage, *Fault, error) {
+	switch {
+	case strings.HasPrefix(method, "pubsub."):
+		return c.askPubSub
+	case strings.HasPrefix(method, "storage."):
+		return c.askStorage
+	}
+	return nil
 }
 
 // handlers are the methods that are emulated. All are called with the lock held.
@@ -247,6 +276,7 @@ var handlers = map[string]func(*Cloud, *call) (any, *Fault){
 	"compute.images.get":                      (*Cloud).getImage,
 	"compute.images.getFromFamily":            (*Cloud).getImageFromFamily,
 	"compute.regions.list":                    (*Cloud).listRegions,
+	"compute.reservations.aggregatedList":     (*Cloud).aggregateReservations,
 	"compute.projects.get":                    (*Cloud).getProject,
 	"compute.networks.get":                    (*Cloud).getNetwork,
 	"compute.networks.insert":                 (*Cloud).insertNetwork,
@@ -279,6 +309,14 @@ var handlers = map[string]func(*Cloud, *call) (any, *Fault){
 	"iam.projects.locations.workloadIdentityPools.undelete":         (*Cloud).undeletePool,
 	"iam.projects.locations.workloadIdentityPools.providers.get":    (*Cloud).getProvider,
 	"iam.projects.locations.workloadIdentityPools.providers.create": (*Cloud).createProvider,
+
+	"pubsub.projects.topics.getIamPolicy":        (*Cloud).getPolicy,
+	"pubsub.projects.topics.setIamPolicy":        (*Cloud).setPolicy,
+	"pubsub.projects.subscriptions.getIamPolicy": (*Cloud).getPolicy,
+	"pubsub.projects.subscriptions.setIamPolicy": (*Cloud).setPolicy,
+	"storage.buckets.getIamPolicy":               (*Cloud).bucketPolicy,
+	"storage.buckets.setIamPolicy":               (*Cloud).bucketPolicy,
+	"storage.projects.serviceAccount.get":        (*Cloud).getStorageAgent,
 
 	"cloudbilling.services.skus.list": (*Cloud).listSkus,
 

@@ -189,11 +189,16 @@ func (c *Cloud) policy(name string) *crm.Policy {
 
 // getPolicy leaves out what has conditions for whoever does not ask for version 3.
 func (c *Cloud) getPolicy(r *call) (any, *Fault) {
-	p := *c.policy(r.name())
 	var in crm.GetIamPolicyRequest
 	_ = json.Unmarshal(r.body, &in) // none is asked for without one
 	wanted := r.URL.Query().Get("options.requestedPolicyVersion") == "3" ||
 		in.Options != nil && in.Options.RequestedPolicyVersion == 3
+	return c.shown(r.name(), wanted), nil
+}
+
+// shown is a policy as it is shown to who asks for version 3, or does not.
+func (c *Cloud) shown(name string, wanted bool) *crm.Policy {
+	p := *c.policy(name)
 	p.Version = 1
 	conditional := func(b *crm.Binding) bool { return b.Condition != nil }
 	if slices.ContainsFunc(p.Bindings, conditional) {
@@ -202,7 +207,7 @@ func (c *Cloud) getPolicy(r *call) (any, *Fault) {
 			p.Version, p.Bindings = 1, slices.DeleteFunc(slices.Clone(p.Bindings), conditional)
 		}
 	}
-	return &p, nil
+	return &p
 }
 
 // setPolicy takes a policy that was made of the one that there is, and no other.
@@ -211,20 +216,25 @@ func (c *Cloud) setPolicy(r *call) (any, *Fault) {
 	if err := json.Unmarshal(r.body, &in); err != nil || in.Policy == nil {
 		return nil, invalid("no policy")
 	}
-	if in.Policy.Etag != c.policy(r.name()).Etag {
-		return nil, &Fault{Code: http.StatusConflict, Reason: "aborted", Status: "ABORTED",
+	return in.Policy, c.replace(r.name(), in.Policy)
+}
+
+// replace puts a policy in the place of the one that it was made of.
+func (c *Cloud) replace(name string, next *crm.Policy) *Fault {
+	if next.Etag != c.policy(name).Etag {
+		return &Fault{Code: http.StatusConflict, Reason: "aborted", Status: "ABORTED",
 			Message: "There were concurrent policy changes. Please retry the whole read-modify-write."}
 	}
-	if in.Policy.Version != 3 {
-		for _, b := range in.Policy.Bindings {
+	if next.Version != 3 {
+		for _, b := range next.Bindings {
 			if b.Condition != nil {
-				return nil, invalid("Conditions are of version 3 of policies.")
+				return invalid("Conditions are of version 3 of policies.")
 			}
 		}
 	}
-	in.Policy.Etag = "AA" + strconv.FormatUint(c.number()%90+10, 10)
-	c.identity.policies[r.name()] = in.Policy
-	return in.Policy, nil
+	next.Etag = "AA" + strconv.FormatUint(c.number()%90+10, 10)
+	c.identity.policies[name] = next
+	return nil
 }
 
 // Bound says whether somebody has a role on a resource (projects/demo, projects/demo/serviceAccounts/…), on a condition

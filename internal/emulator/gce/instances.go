@@ -18,11 +18,13 @@ import (
 
 // instance is one machine.
 type instance struct {
-	record   compute.Instance
-	hidden   int // lists that lack it
-	bill     *Bill
-	metadata *gcptest.Machine
-	process  *machine.Machine // nil where none is booted
+	record compute.Instance
+	hidden int // lists that lack it
+	bill   *Bill
+
+	reservation *compute.Reservation // that it runs on
+	metadata    *gcptest.Machine
+	process     *machine.Machine // nil where none is booted
 }
 
 func (m *instance) zone() string { return base(m.record.Zone) }
@@ -122,16 +124,17 @@ func (c *Cloud) bulkInsert(r *call) (any, *Fault) {
 	if int64(len(names)) != in.Count || in.Count < 1 || in.MinCount < 0 || in.MinCount > in.Count {
 		return nil, invalid("Invalid value for field 'resource.count': '%d'.", in.Count)
 	}
-	for _, name := range names {
-		if !validName.MatchString(name) {
-			return nil, invalid("Invalid value for field 'resource.name': '%s'.", name)
-		}
-		if c.machines[key(zone, name)] != nil {
-			return nil, &Fault{Code: http.StatusConflict, Reason: "alreadyExists",
-				Message: "The resource '" + c.link("zones/%s/instances/%s", zone, name) + "' already exists"}
-		}
+	if f := c.checkNames(zone, names); f != nil {
+		return nil, f
+	}
+	on, f := c.reserve(zone, in.InstanceProperties, int(in.Count))
+	if f != nil {
+		return nil, f
 	}
 	late := c.short(zone, in.InstanceProperties, int(in.Count))
+	if on != nil {
+		late = nil // whatever else the zone has
+	}
 	if late != nil && late.Code != 0 {
 		return nil, late
 	}
@@ -146,20 +149,35 @@ func (c *Cloud) bulkInsert(r *call) (any, *Fault) {
 		made = names[:len(names)-1]
 	}
 	for _, name := range made {
-		c.create(zone, name, in.InstanceProperties)
+		c.create(zone, name, in.InstanceProperties, on)
 	}
 	o.finish = func() { c.finishBulk(o, zone, made, len(names), late) }
 	return &o.record, nil
 }
 
+// checkNames refuses names that machines cannot have, or have.
+func (c *Cloud) checkNames(zone string, names []string) *Fault {
+	for _, name := range names {
+		if !validName.MatchString(name) {
+			return invalid("Invalid value for field 'resource.name': '%s'.", name)
+		}
+		if c.machines[key(zone, name)] != nil {
+			return &Fault{Code: http.StatusConflict, Reason: "alreadyExists",
+				Message: "The resource '" + c.link("zones/%s/instances/%s", zone, name) + "' already exists"}
+		}
+	}
+	return nil
+}
+
 // create makes a machine that is on its way.
-func (c *Cloud) create(zone, name string, p *compute.InstanceProperties) {
-	m := &instance{hidden: c.weather.lag, record: compute.Instance{
+func (c *Cloud) create(zone, name string, p *compute.InstanceProperties, on *compute.Reservation) {
+	m := &instance{hidden: c.weather.lag, reservation: on, record: compute.Instance{
 		Kind: "compute#instance", Id: c.number(), Name: name, Description: p.Description, Status: "PROVISIONING",
 		Zone: c.link("zones/%s", zone), MachineType: c.link("zones/%s/machineTypes/%s", zone, p.MachineType),
 		CreationTimestamp: c.now(), Labels: p.Labels, Metadata: p.Metadata, Scheduling: p.Scheduling,
 		GuestAccelerators: p.GuestAccelerators, ServiceAccounts: p.ServiceAccounts, Tags: p.Tags,
 		ShieldedInstanceConfig: p.ShieldedInstanceConfig, SelfLink: c.link("zones/%s/instances/%s", zone, name),
+		ReservationAffinity: p.ReservationAffinity,
 	}}
 	for _, d := range p.Disks {
 		m.record.Disks = append(m.record.Disks, &compute.AttachedDisk{
@@ -173,6 +191,11 @@ func (c *Cloud) create(zone, name string, p *compute.InstanceProperties) {
 		n := *n
 		n.Name, n.NetworkIP = "nic"+strconv.Itoa(i), "127.0.1."+strconv.FormatUint(2+serial, 10)
 		m.record.NetworkInterfaces = append(m.record.NetworkInterfaces, &n)
+	}
+	if on != nil {
+		m.record.ResourceStatus = &compute.ResourceStatus{
+			ReservationConsumptionInfo: &compute.ResourceStatusReservationConsumptionInfo{
+				ConsumedReservation: on.SelfLink}}
 	}
 	m.bill = c.open(m)
 	c.machines[key(zone, name)] = m

@@ -38,7 +38,11 @@ func (c *Cloud) open(m *instance) *Bill {
 	for _, d := range m.record.Disks {
 		b.DiskGiB += float64(d.DiskSizeGb)
 	}
-	return c.charge(b)
+	c.charge(b)
+	if m.reservation != nil {
+		b.USDPerHour = 0 // it is paid for whether it is used or not
+	}
+	return b
 }
 
 func (c *Cloud) charge(b *Bill) *Bill {
@@ -216,7 +220,19 @@ func (c *Cloud) Preempt(id string) bool {
 	if m.metadata != nil {
 		m.metadata.Preempt()
 	}
+	c.tellSink(m)
 	return true
+}
+
+// PreemptUnheard is Preempt of a machine whose metadata server says nothing of it: the audit log alone tells.
+func (c *Cloud) PreemptUnheard(id string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	m := c.byID(id)
+	if m != nil {
+		c.tellSink(m)
+	}
+	return m != nil
 }
 
 // Take ends a machine as a preemption does: it is deleted or stopped, as its scheduling says.

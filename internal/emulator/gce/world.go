@@ -23,6 +23,9 @@ type world struct {
 	disks     map[string]bool
 	images    map[string]bool // families, by project/family; those that are not there are taken for Google's
 	unsold    map[string]bool // zone/machine type
+
+	reservations []*compute.Reservation
+	occupied     map[string]int // machines of others, by reservation
 }
 
 func newWorld(cfg Config) world {
@@ -30,6 +33,7 @@ func newWorld(cfg Config) world {
 		project: cfg.Project, zones: cfg.Zones, quotas: map[string]float64{}, disks: map[string]bool{},
 		networks:  map[string]*compute.Network{"default": {Kind: "compute#network", Id: 1, Name: "default"}},
 		firewalls: map[string]*compute.Firewall{}, images: map[string]bool{}, unsold: map[string]bool{},
+		occupied: map[string]int{},
 	}
 }
 

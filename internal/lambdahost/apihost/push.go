@@ -2,16 +2,13 @@ package apihost
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 
-	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/dagbucket"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/far"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/push"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/remote"
 )
@@ -27,10 +24,9 @@ func pushes(h *lambdahost.Host, next http.Handler) http.Handler {
 	for _, name := range h.Env.PushClouds {
 		read[name] = remote.New(name, far.Call(client, h.Env.Function(lambdahost.CloudFunction(name)))).Pushed
 	}
-	notify := func(ctx context.Context, n cloud.Notice) error {
-		return h.Broker.Emit(ctx, "tradewind/push", fmt.Sprintf("notice-%s-%s-%s", n.Cluster, n.Machine, n.Kind),
-			events.SpotInterrupted{Cluster: n.Cluster, Job: record.ClusterJob(n.Cluster), Machine: n.Machine,
-				Kind: string(n.Kind), At: n.At})
+	tell := func(ctx context.Context, n push.News) error {
+		id, data := dagbucket.Told(n)
+		return h.Broker.Emit(ctx, "tradewind/push", id, data)
 	}
-	return push.Handler{Next: next, Clouds: read, Notify: notify, Log: h.Log()}
+	return push.Handler{Next: next, Clouds: read, Tell: tell, Log: h.Log()}
 }

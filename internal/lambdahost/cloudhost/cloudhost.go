@@ -101,7 +101,7 @@ func New(env Env, cfg aws.Config, kit cloudkit.Kit, out io.Writer) (Handler, err
 		return nil, fmt.Errorf("cloud %s: %w", kit.Name, err)
 	}
 	server := remote.Server{Cloud: opened.Cloud, Checker: opened.Checker, Refresh: opened.Refresh,
-		Pushed: opened.Pushed}
+		Pushed: opened.Pushed, Files: opened.Files}
 	return func(ctx context.Context, message json.RawMessage) (json.RawMessage, error) {
 		current.Store(base.InvocationOf(ctx))
 		began := time.Now()

@@ -18,8 +18,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sns/types"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/dagbucket"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/objects"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
 
 // Publisher is what Hook needs of *sns.Client.
@@ -35,6 +37,8 @@ type Hook struct {
 	HTTP    *http.Client
 	S3      objects.Client
 	Bucket  string // of DAG files
+	// Far are buckets of other clouds whose files are jobs, by their URLs.
+	Far map[string]driver.Files
 }
 
 // Part has the broker tell the people that the environment names.
@@ -42,6 +46,7 @@ func Part(h *lambdahost.Host) error {
 	h.Ports.Hook = &Hook{
 		SNS: sns.NewFromConfig(h.AWS), Topic: h.Env.Topic, Webhook: h.Env.Webhook,
 		HTTP: &http.Client{Timeout: webhookWithin}, S3: objects.NewClient(h), Bucket: h.Env.DAGBucket,
+		Far: objects.Far(h),
 	}
 	return nil
 }
@@ -63,6 +68,9 @@ func (k *Hook) Notify(ctx context.Context, e events.Event) error {
 	}
 	if r, ok := e.Data.(events.DAGRejected); ok && r.Bucket == k.Bucket {
 		errs = append(errs, k.remark(ctx, r))
+	} else if ok {
+		_, err := dagbucket.Buckets{Files: k.Far}.Rejected(ctx, r)
+		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }

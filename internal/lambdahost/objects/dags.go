@@ -9,16 +9,18 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
-	"net/url"
-	"path"
-	"path/filepath"
-	"strings"
 
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/dagbucket"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
+	"github.com/tradewind-broker/tradewind/internal/lambdahost/far"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/remote"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
@@ -40,14 +42,28 @@ type DAGs struct {
 	Bucket string
 }
 
-// Part gives the broker the DAG bucket.
+// Part gives the broker the DAG bucket, and those of other clouds.
 func Part(h *lambdahost.Host) error {
-	h.Ports.Objects = &DAGs{Client: NewClient(h), Bucket: h.Env.DAGBucket}
+	h.Ports.Objects = dagbucket.Buckets{
+		Files: Far(h), Else: &DAGs{Client: NewClient(h), Bucket: h.Env.DAGBucket},
+	}
 	return nil
 }
 
+// Far are the buckets of other clouds whose files are jobs, by their URLs: the clouds' own functions read and write
+// them.
+func Far(h *lambdahost.Host) map[string]driver.Files {
+	files := map[string]driver.Files{}
+	for name, bucket := range h.Env.DAGBuckets {
+		call := far.Call(lambda.NewFromConfig(h.AWS), h.Env.Function(lambdahost.CloudFunction(name)))
+		files[bucket] = remote.New(name, call)
+	}
+	return files
+}
+
 // Open implements broker.Objects.
-func (d *DAGs) Open(ctx context.Context, bucket, key string) (io.ReadCloser, error) {
+func (d *DAGs) Open(ctx context.Context, o events.ObjectCreated) (io.ReadCloser, error) {
+	bucket, key := o.Bucket, o.Key
 	if bucket != d.Bucket {
 		return nil, fmt.Errorf("objects: %s is not the DAG bucket, %s: %w", bucket, d.Bucket, fs.ErrNotExist)
 	}
@@ -63,35 +79,7 @@ func (d *DAGs) Open(ctx context.Context, bucket, key string) (io.ReadCloser, err
 
 // Settle implements broker.Objects. What a job names by a relative path lies beside its file in the bucket.
 func (*DAGs) Settle(_ context.Context, bucket, key string, spec *dag.Job) error {
-	for i := range spec.Tasks {
-		t := &spec.Tasks[i]
-		if t.StandIn() {
-			continue // its files are only sizes
-		}
-		paths := []*string{&t.Workdir}
-		for k := range t.Inputs {
-			paths = append(paths, &t.Inputs[k].URI)
-		}
-		for n, p := range paths {
-			field := "workdir"
-			if n > 0 {
-				field = dag.InputField(n - 1)
-			}
-			if *p == "" || strings.Contains(*p, "://") || path.IsAbs(*p) || strings.HasPrefix(*p, "~") {
-				continue
-			}
-			beside := path.Join(path.Dir(key), *p)
-			if !filepath.IsLocal(beside) {
-				return spec.ErrorAt(i, dag.OfFiles, field, fmt.Sprintf("%q leaves the bucket %s", *p, bucket),
-					"paths begin at the file")
-			}
-			if n == 0 || strings.HasSuffix(*p, "/") {
-				beside += "/" // a folder, whatever else is called so
-			}
-			*p = (&url.URL{Scheme: "s3", Host: bucket, Path: "/" + beside}).String()
-		}
-	}
-	return nil
+	return dagbucket.Beside("s3://"+bucket, key, spec)
 }
 
 // Missing says that an object does not exist. Not every endpoint has a code for it.

@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
+	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/objects"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/api"
@@ -198,11 +199,11 @@ func TestANameThatIsNoneIsRefused(t *testing.T) {
 func TestADAGFileThatIsGoneIsNoError(t *testing.T) {
 	d := &objects.DAGs{Client: &bucket{objects: map[string][]byte{"a.yaml": []byte("name: a")}}, Bucket: "dags"}
 	for _, c := range []struct{ bucket, key string }{{"dags", "b.yaml"}, {"secrets", "a.yaml"}} {
-		if _, err := d.Open(ctx, c.bucket, c.key); !errors.Is(err, fs.ErrNotExist) {
+		if _, err := d.Open(ctx, events.ObjectCreated{Bucket: c.bucket, Key: c.key}); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}
-	r, err := d.Open(ctx, "dags", "a.yaml")
+	r, err := d.Open(ctx, events.ObjectCreated{Bucket: "dags", Key: "a.yaml"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	"encoding/base64"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/emulator"
 	"github.com/tradewind-broker/tradewind/internal/emulator/blob"
+	"github.com/tradewind-broker/tradewind/internal/emulator/gce"
 	"github.com/tradewind-broker/tradewind/internal/emulator/gcs"
 	"github.com/tradewind-broker/tradewind/internal/rehearsal/account"
 	"github.com/tradewind-broker/tradewind/pkg/grant"
@@ -27,13 +29,14 @@ type stores struct {
 	google, azure http.Handler
 	owners        grant.Mux
 	delegation    string
+	buckets       string // Google's, past what checks signatures
 	dir           string
 	processes     []*emulator.Process
 	door          *httptest.Server // to Google's, past what counts
 }
 
 // openStores starts them, with a bucket and a container.
-func openStores(ctx context.Context) (_ *stores, err error) {
+func openStores(ctx context.Context, cloud *gce.Cloud) (_ *stores, err error) {
 	s := &stores{owners: grant.Mux{}}
 	defer func() {
 		if err != nil {
@@ -43,7 +46,7 @@ func openStores(ctx context.Context) (_ *stores, err error) {
 	if s.dir, err = os.MkdirTemp("", "rehearsal-blob-"); err != nil {
 		return nil, err
 	}
-	if err := s.openGoogle(ctx); err != nil {
+	if err := s.openGoogle(ctx, cloud); err != nil {
 		return nil, err
 	}
 	return s, s.openAzure(ctx)
@@ -58,11 +61,15 @@ func (s *stores) start(server emulator.Server) (endpoint string, err error) {
 	return p.Endpoint, nil
 }
 
-func (s *stores) openGoogle(ctx context.Context) error {
-	endpoint, err := s.start(servers.FakeGCSServer())
+func (s *stores) openGoogle(ctx context.Context, cloud *gce.Cloud) error {
+	server := servers.FakeGCSServer()
+	server.Env = append(server.Env, "PUBSUB_EMULATOR_HOST="+cloud.PubSub()) // where it tells of objects
+	endpoint, err := s.start(server)
 	if err != nil {
 		return err
 	}
+	s.buckets = endpoint
+	cloud.KeepBuckets(endpoint)
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
 		return err
@@ -79,7 +86,7 @@ func (s *stores) openGoogle(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return gate.MakeBucket(ctx, googleBucket)
+	return errors.Join(gate.MakeBucket(ctx, googleBucket), gate.MakeBucket(ctx, jobsBucket))
 }
 
 func (s *stores) openAzure(ctx context.Context) error {

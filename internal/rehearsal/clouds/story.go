@@ -32,6 +32,7 @@ type Story struct {
 	client *client.Client
 	data   string // the job whose data goes from store to store
 	job    string
+	drop   string // the job of the bucket
 	next   string // the last job
 }
 
@@ -54,6 +55,10 @@ func (s *Story) Tell(ctx context.Context) error {
 			240 * time.Second, s.moved},
 		{"secrets that are kept at Google and at Azure reach the task, and no other does",
 			150 * time.Second, s.keeps},
+		{"a file in a bucket of Google's is a job, and a file that is none has its error beside it", 90 * time.Second,
+			s.dropped},
+		{"Google pushes that it takes a machine before that hears of it, and the task goes on elsewhere",
+			150 * time.Second, s.pushed},
 		{"a job is planned on the cloud that is right for each task", 90 * time.Second, s.planned},
 		{"a zone of Google Cloud runs dry when half is made, and the task moves to Azure", 150 * time.Second, s.dried},
 		{"training runs on Azure's spot market and saves a checkpoint", 150 * time.Second, s.trains},

@@ -36,6 +36,9 @@ const (
 	brokerAccount            = "broker@demo.iam.gserviceaccount.com" // signs for its bucket
 	googleBucket             = "demo-work"
 	azureContainer           = "work"
+	accountNumber            = "123456789012" // of AWS
+	jobsBucket               = "demo-jobs"    // whose files are jobs
+	pushAccount              = "tradewind-push@demo.iam.gserviceaccount.com"
 )
 
 // Settings are what the deployment is synthesised with; the endpoints of the emulators are known later.
@@ -43,7 +46,7 @@ func Settings() map[string]string {
 	return map[string]string{
 		"gcp": "project=" + project + ",regions=" + googleRegion + ",serviceAccount=" + serviceAccount +
 			",stores=" + googleRegion + ":" + googleBucket + ",impersonate=" + brokerAccount +
-			",secrets=" + project + "/hf",
+			",secrets=" + project + "/hf,dags=gs://" + jobsBucket + "/dags,pushAccount=" + pushAccount,
 		"azure": "subscription=" + arm.DefaultSubscription + ",regions=" + azureRegion +
 			",stores=" + azureRegion + ":" + azureContainer + ",storageAccount=" + servers.AzureAccount +
 			",secrets=team/wandb-*",
@@ -100,7 +103,7 @@ func open(ctx context.Context, o account.Options, refused int) (*World, error) {
 	google, azure, lambda := w.serve(httptest.NewServer(w.watch.sells(w.Google))),
 		w.serve(httptest.NewServer(w.watch.refuses(w.Azure))),
 		w.serve(httptest.NewServer(w.Lambda))
-	if w.stores, err = openStores(ctx); err != nil {
+	if w.stores, err = openStores(ctx, w.Google); err != nil {
 		w.closeClouds()
 		return nil, err
 	}
@@ -124,6 +127,9 @@ func open(ctx context.Context, o account.Options, refused int) (*World, error) {
 		}
 		if name, ok := strings.CutPrefix(function, "cloud-"); ok {
 			env["TRADEWIND_CLOUD"] = settings[name] + ",endpoint=" + endpoint[name]
+			if name == "gcp" { // Google's keys, by which what it pushes is checked
+				env["TRADEWIND_CLOUD"] += ",proofs=" + google + "/oauth2/v3/certs"
+			}
 			if storage[name] != "" {
 				env["TRADEWIND_CLOUD"] += ",storage=" + storage[name]
 			}
@@ -138,6 +144,10 @@ func open(ctx context.Context, o account.Options, refused int) (*World, error) {
 		return nil, err
 	}
 	through.Store(w.Moves)
+	if err := w.tell(ctx, google); err != nil {
+		w.Close()
+		return nil, err
+	}
 	if err := w.prepare(ctx); err != nil {
 		w.Close()
 		return nil, err

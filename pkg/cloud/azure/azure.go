@@ -74,11 +74,15 @@ type Cloud struct {
 	pause  time.Duration // between two looks at what takes its time
 	now    func() time.Time
 
-	raw           *arm.Client
-	machines      *armcompute.VirtualMachinesClient
-	usage         *armcompute.UsageClient
-	skus          *armcompute.ResourceSKUsClient
-	resources     *armresources.Client
+	raw       *arm.Client
+	machines  *armcompute.VirtualMachinesClient
+	usage     *armcompute.UsageClient
+	skus      *armcompute.ResourceSKUsClient
+	resources *armresources.Client
+	reserved  *armcompute.CapacityReservationsClient
+
+	reservedGroups *armcompute.CapacityReservationGroupsClient
+
 	groups        *armresources.ResourceGroupsClient
 	providers     *armresources.ProvidersClient
 	subscriptions *armsubscriptions.Client
@@ -144,7 +148,7 @@ func (c *Cloud) connect() error {
 	if o.Retry.MaxRetries == 0 {
 		o.Retry = policy.RetryOptions{MaxRetries: 2, MaxRetryDelay: maxRetryDelay}
 	}
-	var errs [8]error
+	var errs [10]error
 	sub, who := c.cfg.Subscription, c.cfg.Credential
 	c.raw, errs[0] = arm.NewClient("tradewind", "v1.0.0", who, &o)
 	c.machines, errs[1] = armcompute.NewVirtualMachinesClient(sub, who, &o)
@@ -154,6 +158,8 @@ func (c *Cloud) connect() error {
 	c.groups, errs[5] = armresources.NewResourceGroupsClient(sub, who, &o)
 	c.providers, errs[6] = armresources.NewProvidersClient(sub, who, &o)
 	c.subscriptions, errs[7] = armsubscriptions.NewClient(who, &o)
+	c.reserved, errs[8] = armcompute.NewCapacityReservationsClient(sub, who, &o)
+	c.reservedGroups, errs[9] = armcompute.NewCapacityReservationGroupsClient(sub, who, &o)
 	return errors.Join(errs[:]...)
 }
 

@@ -120,6 +120,8 @@ func kindOf(code, message string) (cloud.Kind, bool) {
 		return cloud.Transient, true
 	case code == "OperationNotAllowed":
 		return cloud.Invalid, true
+	case has("capacityreservationgroup", "capacity reservation"):
+		return cloud.Capacity, true // that it was to run on, and does not fit or is gone: no fault of the task
 	case code == "InvalidParameter" && has("vm size is not valid", "the vm size"):
 		return cloud.Capacity, true // no such type in this region
 	}

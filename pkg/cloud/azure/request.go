@@ -44,6 +44,8 @@ type template struct {
 	image  *armcompute.ImageReference
 	disk   *int32
 	tags   map[string]*string
+	// reserved is the group of capacity reservations that the machines run on; empty is none.
+	reserved string
 }
 
 // prepare finds out what the machines of a cluster are made with. The same spec gives the same, but for the keys that
@@ -64,6 +66,10 @@ func (c *Cloud) prepare(ctx context.Context, spec cloud.LaunchSpec) (*template, 
 	zone, err := c.zone(ctx, spec.Offer)
 	if err != nil {
 		return nil, err
+	}
+	group, reserved, ok := c.reservation(spec.Offer)
+	if ok {
+		t.reserved, zone = group, reserved
 	}
 	if zone != "" {
 		t.zones = []*string{&zone}
@@ -115,6 +121,11 @@ func (c *Cloud) machine(t *template, rank int) (armcompute.VirtualMachine, error
 			},
 		},
 		NetworkProfile: c.networkOf(t, name, tags),
+	}
+	if t.reserved != "" {
+		p.CapacityReservation = &armcompute.CapacityReservationProfile{
+			CapacityReservationGroup: &armcompute.SubResource{ID: &t.reserved},
+		}
 	}
 	if t.spec.Offer.Spot {
 		p.Priority = to.Ptr(armcompute.VirtualMachinePriorityTypesSpot)

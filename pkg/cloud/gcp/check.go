@@ -31,6 +31,9 @@ func Permissions() []string {
 	}
 }
 
+// ReservedPermissions are those by which it is found what capacity the project has already; without them nobody looks.
+func ReservedPermissions() []string { return []string{"compute.reservations.list"} }
+
 // Check implements driver.Checker.
 func (c *Cloud) Check(ctx context.Context) (driver.Report, error) {
 	r := driver.Report{Account: c.cfg.Project}

@@ -153,6 +153,18 @@ func typedAnswer(e *cloud.Error, answer *googleapi.Error) {
 	case e.Code == "notFound" && projectGone(e.Message):
 		e.Kind = cloud.Auth // no fault of the task
 	}
+	ofReservation(e)
+}
+
+// ofReservation types what is said of a reservation that a machine was to run on, which is no fault of the task: it is
+// ours by the count, so what fills it is just ending; and one that is not there any more is room that is gone.
+func ofReservation(e *cloud.Error) {
+	if e.Kind != cloud.Invalid || !strings.Contains(e.Message, "pecified reservation") {
+		return
+	}
+	if e.Kind = cloud.Capacity; strings.Contains(e.Message, "available resources") {
+		e.Kind = cloud.Transient
+	}
 }
 
 // projectGone says whether it is the whole project that was not found: its path ends after it.
@@ -247,6 +259,7 @@ func operationError(x *compute.OperationErrorErrors, status int64) *cloud.Error 
 	if e.Kind == cloud.Throttled {
 		e.RetryAfter = throttledFor
 	}
+	ofReservation(e)
 	return e
 }
 

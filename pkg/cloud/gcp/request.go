@@ -60,6 +60,8 @@ func (c *Cloud) request(ctx context.Context, spec cloud.LaunchSpec) (*compute.Bu
 		}},
 		NetworkInterfaces: []*compute.NetworkInterface{c.networkInterface(spec.Offer.Region)},
 		Scheduling:        scheduling(spec.Offer, t),
+
+		ReservationAffinity: affinity(spec.Offer.Reservation),
 	}
 	if t.gpu || attached(spec.Offer) {
 		p.Metadata.Items = append(p.Metadata.Items, item("install-nvidia-driver", "True"))

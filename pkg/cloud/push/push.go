@@ -1,5 +1,6 @@
-// Package push takes in what clouds push to the broker: that a machine of its will be taken. A push carries the cloud's
-// own token, which opens nothing else, and no user's token opens a push.
+// Package push takes in what clouds tell the broker by themselves: that a machine of its will be taken, and that a file
+// was put into a bucket whose files are jobs. A push carries the cloud's own token, which opens nothing else, and no
+// user's token opens a push.
 package push
 
 import (
@@ -17,24 +18,45 @@ import (
 // Path is where a cloud pushes to: below it is the cloud's name.
 const Path = "/v1/push/"
 
-// ErrNotice says that what a cloud has pushed is no notice.
+// ErrNotice says that what a cloud has told is no news that anybody here reads.
 var ErrNotice = errors.New("what was pushed is no notice")
 
-// Read reads what a cloud has pushed, with the bearer token that came with it; ours is false for what concerns nobody
-// here. It fails with identity.ErrInvalid for a token that is not the cloud's, with identity.ErrUnavailable where that
-// cannot be told, and with ErrNotice for what is no notice, and would be none the next time.
-type Read func(ctx context.Context, bearer string, body []byte) (n cloud.Notice, ours bool, err error)
+// News is what a cloud has told: about a machine or about a file. The zero value concerns nobody here.
+type News struct {
+	Notice *cloud.Notice `json:"notice,omitempty"`
+	Object *Object       `json:"object,omitempty"`
+}
 
-// Handler serves the notices that clouds push, and passes all else on.
+// Object is a file that was put into a bucket whose files are jobs.
+type Object struct {
+	Bucket string `json:"bucket"` // its URL: gs://acme-jobs
+	Key    string `json:"key"`
+	// ETag is a digest of the content. Version tells one writing of the object from another, if the store does.
+	ETag    string `json:"etag"`
+	Version string `json:"version,omitempty"`
+	Size    int64  `json:"size"` // bytes
+}
+
+// RemarkSuffix is what the name of a remark about a refused file ends in, which lies beside it: it is no job itself.
+const RemarkSuffix = ".error.txt"
+
+// Read reads what a cloud has pushed, with the bearer token that came with it. It fails with identity.ErrInvalid for a
+// token that is not the cloud's, with identity.ErrUnavailable where that cannot be told, and with ErrNotice for what is
+// no news, and would be none the next time.
+type Read func(ctx context.Context, bearer string, body []byte) (News, error)
+
+// Tell passes news on. They come again when that fails.
+type Tell func(context.Context, News) error
+
+// Handler serves what clouds push, and passes all else on.
 type Handler struct {
 	Next   http.Handler
 	Clouds map[string]Read
-	// Notify passes a notice on; it comes again when that fails.
-	Notify func(context.Context, cloud.Notice) error
+	Tell   Tell
 	Log    *slog.Logger
 }
 
-// most bounds a pushed notice: an entry of an audit log has some kilobytes.
+// most bounds what is pushed: an entry of an audit log has some kilobytes.
 const most = 256 << 10
 
 // ServeHTTP implements http.Handler. What is no notice is answered with success, or it would be pushed for days.
@@ -55,9 +77,9 @@ func (h Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusRequestEntityTooLarge)
 		return
 	}
-	notice, ours, err := read(r.Context(), bearer, body)
-	if err == nil && ours {
-		err = h.Notify(r.Context(), notice)
+	news, err := read(r.Context(), bearer, body)
+	if err == nil && news != (News{}) {
+		err = h.Tell(r.Context(), news)
 	}
 	switch {
 	case errors.Is(err, identity.ErrInvalid):

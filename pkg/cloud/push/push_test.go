@@ -17,28 +17,28 @@ import (
 )
 
 func TestPushesAreAnsweredSoThatWhatHelpsComesAgain(t *testing.T) {
-	var told []cloud.Notice
+	var told []push.News
 	p := push.Handler{
 		Next: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }),
-		Notify: func(_ context.Context, n cloud.Notice) error {
-			if n.Cluster == "full" {
+		Tell: func(_ context.Context, n push.News) error {
+			if n.Notice.Cluster == "full" {
 				return errors.New("the table takes nothing")
 			}
 			told = append(told, n)
 			return nil
 		}, Log: slog.New(slog.DiscardHandler),
-		Clouds: map[string]push.Read{"gcp": func(_ context.Context, bearer string, body []byte) (cloud.Notice, bool, error) {
+		Clouds: map[string]push.Read{"gcp": func(_ context.Context, bearer string, body []byte) (push.News, error) {
 			switch bearer {
 			case "bad":
-				return cloud.Notice{}, false, fmt.Errorf("%w: no", identity.ErrInvalid)
+				return push.News{}, fmt.Errorf("%w: no", identity.ErrInvalid)
 			case "down":
-				return cloud.Notice{}, false, errors.New("no keys")
+				return push.News{}, errors.New("no keys")
 			case "odd":
-				return cloud.Notice{}, false, push.ErrNotice
+				return push.News{}, push.ErrNotice
 			case "foreign":
-				return cloud.Notice{}, false, nil
+				return push.News{}, nil
 			}
-			return cloud.Notice{Cluster: string(body)}, true, nil
+			return push.News{Notice: &cloud.Notice{Cluster: string(body)}}, nil
 		}},
 	}
 	for _, c := range []struct {

@@ -16,7 +16,6 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/push"
-	"github.com/tradewind-broker/tradewind/pkg/identity"
 )
 
 // Codes of failures that are the road's, not the cloud's.
@@ -34,9 +33,11 @@ type call struct {
 	Cluster string            `json:"cluster,omitempty"`
 	// Snapshot is what the catalogue knows of the cloud, which a refresh begins with; and then what it has become.
 	Snapshot []byte `json:"snapshot,omitempty"`
-	// Bearer and Body are of what the cloud has pushed.
+	// Bearer and Body are of what the cloud has pushed. Bucket and Key name a file, of which Body is the content.
 	Bearer string `json:"bearer,omitempty"`
 	Body   []byte `json:"body,omitempty"`
+	Bucket string `json:"bucket,omitempty"`
+	Key    string `json:"key,omitempty"`
 	// Within is how long the caller waits: what takes longer is not begun in vain, and ends by itself.
 	Within time.Duration `json:"within,omitempty"`
 }
@@ -49,6 +50,8 @@ const (
 	opCheck     = "check"
 	opRefresh   = "refresh"
 	opPush      = "push"
+	opRead      = "read"
+	opWrite     = "write"
 )
 
 // answer is what comes back.
@@ -57,11 +60,13 @@ type answer struct {
 	Report   *driver.Report  `json:"report,omitempty"`
 	Snapshot []byte          `json:"snapshot,omitempty"`
 	driver.Refreshed
-	// Notice is what was pushed, if it is ours; Unread why it could not be read, one of the reasons below, and Why in
-	// words.
-	Notice *cloud.Notice `json:"notice,omitempty"`
-	Unread string        `json:"unread,omitempty"`
-	Why    string        `json:"why,omitempty"`
+	// News are what was pushed; Unread why it could not be read, one of the reasons below, and Why in words.
+	push.News
+	Unread string `json:"unread,omitempty"`
+	Why    string `json:"why,omitempty"`
+	// Packed is a file's content, gzipped, and Version which writing of it.
+	Packed  []byte `json:"packed,omitempty"`
+	Version string `json:"version,omitempty"`
 
 	Failure *failure `json:"failure,omitempty"`
 }
@@ -141,45 +146,6 @@ func (c *Client) Refresh(ctx context.Context, s driver.Snapshots) (driver.Refres
 	return a.Refreshed, s.Put(ctx, a.Snapshot)
 }
 
-// Why a push is not read.
-const (
-	unreadToken = "token"  // it is not the cloud's
-	unreadWords = "notice" // it is no notice
-)
-
-// Pushed is a push.Read: the token is checked where the cloud's keys are known.
-func (c *Client) Pushed(ctx context.Context, bearer string, body []byte) (n cloud.Notice, ours bool, err error) {
-	a, err := c.ask(ctx, call{Op: opPush, Bearer: bearer, Body: body})
-	switch {
-	case err != nil:
-		return n, false, err
-	case a.Unread == unreadToken:
-		return n, false, fmt.Errorf("%w: %s", identity.ErrInvalid, a.Why)
-	case a.Unread == unreadWords:
-		return n, false, fmt.Errorf("%w: %s", push.ErrNotice, a.Why)
-	case a.Notice == nil:
-		return n, false, nil
-	}
-	return *a.Notice, true, nil
-}
-
-// pushed answers it.
-func (s Server) pushed(ctx context.Context, in call) (out answer, err error) {
-	if s.Pushed == nil {
-		return out, cloud.Errorf(s.Cloud.Name(), cloud.Invalid, codeUnknown, "this cloud pushes nothing here")
-	}
-	notice, ours, err := s.Pushed(ctx, in.Bearer, in.Body)
-	switch {
-	case errors.Is(err, identity.ErrInvalid):
-		return answer{Unread: unreadToken, Why: err.Error()}, nil
-	case errors.Is(err, push.ErrNotice):
-		return answer{Unread: unreadWords, Why: err.Error()}, nil
-	case err == nil && ours:
-		out.Notice = &notice
-	}
-	return out, err
-}
-
 var errNoSnapshot = errors.New("the cloud's function says nothing of what it sells: deploy it anew")
 
 func (c *Client) ask(ctx context.Context, what call) (a answer, err error) {
@@ -218,6 +184,7 @@ type Server struct {
 	Checker driver.Checker // the driver itself when nil, if it is one
 	Refresh driver.Refresh // nil where nobody tells what is sold
 	Pushed  push.Read      // nil where nothing is pushed
+	Files   driver.Files   // nil where no bucket's files are jobs
 }
 
 // Serve answers one call. It fails only for what is no message of this package: a failure of the cloud is an answer.
@@ -262,6 +229,8 @@ func (s Server) do(ctx context.Context, in call) (out answer, err error) {
 		out.Report = &report
 	case opPush:
 		return s.pushed(ctx, in)
+	case opRead, opWrite:
+		return s.file(ctx, in)
 	case opRefresh:
 		if s.Refresh == nil {
 			return out, cloud.Errorf(s.Cloud.Name(), cloud.Invalid, codeUnknown, "nobody tells what this cloud sells")

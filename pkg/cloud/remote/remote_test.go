@@ -1,9 +1,12 @@
 package remote_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"math/rand/v2"
 	"reflect"
 	"strings"
 	"testing"
@@ -173,33 +176,92 @@ func FuzzServe(f *testing.F) {
 // What a cloud pushed is read where its keys are known; what is wrong with it is known here as it was there.
 func TestAPushIsReadOnTheOtherSide(t *testing.T) {
 	notice := cloud.Notice{Cluster: "job.0.1", Machine: "m", Kind: cloud.Interruption, At: time.Unix(9, 0).UTC()}
-	server := remote.Server{Cloud: &distant{}, Pushed: func(_ context.Context, bearer string, body []byte) (cloud.Notice, bool, error) {
+	object := push.Object{Bucket: "gs://jobs", Key: "dags/a.yaml", ETag: "md5:x", Version: "7", Size: 3}
+	server := remote.Server{Cloud: &distant{}, Pushed: func(_ context.Context, bearer string, body []byte) (push.News, error) {
 		switch bearer {
 		case "bad":
-			return cloud.Notice{}, false, fmt.Errorf("%w: of another", identity.ErrInvalid)
+			return push.News{}, fmt.Errorf("%w: of another", identity.ErrInvalid)
 		case "odd":
-			return cloud.Notice{}, false, fmt.Errorf("%w: no JSON", push.ErrNotice)
+			return push.News{}, fmt.Errorf("%w: no JSON", push.ErrNotice)
 		case "down":
-			return cloud.Notice{}, false, identity.ErrUnavailable
+			return push.News{}, identity.ErrUnavailable
 		}
-		return notice, string(body) == "ours", nil
+		if string(body) != "ours" {
+			return push.News{}, nil
+		}
+		return push.News{Notice: &notice, Object: &object}, nil
 	}}
 	c := remote.New("gcp", server.Serve)
-	if got, ours, err := c.Pushed(t.Context(), "good", []byte("ours")); err != nil || !ours || got != notice {
-		t.Errorf("%+v, %v, %v", got, ours, err)
+	got, err := c.Pushed(t.Context(), "good", []byte("ours"))
+	if err != nil || got.Notice == nil || *got.Notice != notice || got.Object == nil || *got.Object != object {
+		t.Errorf("%+v, %v", got, err)
 	}
-	if _, ours, err := c.Pushed(t.Context(), "good", []byte("theirs")); err != nil || ours {
-		t.Errorf("another's: %v, %v", ours, err)
+	if got, err := c.Pushed(t.Context(), "good", []byte("theirs")); err != nil || got != (push.News{}) {
+		t.Errorf("another's: %v, %v", got, err)
 	}
-	if _, _, err := c.Pushed(t.Context(), "bad", nil); !errors.Is(err, identity.ErrInvalid) {
+	if _, err := c.Pushed(t.Context(), "bad", nil); !errors.Is(err, identity.ErrInvalid) {
 		t.Errorf("a bad token: %v", err)
 	}
-	if _, _, err := c.Pushed(t.Context(), "odd", nil); !errors.Is(err, push.ErrNotice) {
+	if _, err := c.Pushed(t.Context(), "odd", nil); !errors.Is(err, push.ErrNotice) {
 		t.Errorf("no notice: %v", err)
 	}
 	for _, c := range []*remote.Client{c, remote.New("gcp", remote.Server{Cloud: &distant{}}.Serve)} {
-		if _, _, err := c.Pushed(t.Context(), "down", nil); err == nil || errors.Is(err, identity.ErrInvalid) || errors.Is(err, push.ErrNotice) {
+		if _, err := c.Pushed(t.Context(), "down", nil); err == nil || errors.Is(err, identity.ErrInvalid) || errors.Is(err, push.ErrNotice) {
 			t.Errorf("it would not be pushed again: %v", err)
 		}
+	}
+}
+
+// shelf is a bucket of one file.
+type shelf struct {
+	body []byte
+	put  map[string]string
+}
+
+func (s shelf) Read(_ context.Context, bucket, key string) ([]byte, string, error) {
+	switch {
+	case key == "large":
+		return nil, "", driver.ErrLarge
+	case bucket != "gs://jobs" || key != "a.yaml":
+		return nil, "", fs.ErrNotExist
+	}
+	return s.body, "7", nil
+}
+
+func (s shelf) Write(_ context.Context, bucket, key string, body []byte) error {
+	if bucket != "gs://jobs" {
+		return cloud.Errorf("gcp", cloud.Auth, "forbidden", "it is another's")
+	}
+	s.put[key] = string(body)
+	return nil
+}
+
+func TestFilesAreReadAndWrittenOnTheOtherSide(t *testing.T) {
+	s := shelf{body: []byte(strings.Repeat("run: ls\n", 1<<20)), put: map[string]string{}} // more than a message holds
+	c := remote.New("gcp", remote.Server{Cloud: &distant{}, Files: s}.Serve)
+	if body, version, err := c.Read(t.Context(), "gs://jobs", "a.yaml"); err != nil || version != "7" || !bytes.Equal(body, s.body) {
+		t.Errorf("%d bytes of version %q, %v", len(body), version, err)
+	}
+	if _, _, err := c.Read(t.Context(), "gs://jobs", "b.yaml"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("one that is gone: %v", err)
+	}
+	if _, _, err := c.Read(t.Context(), "gs://jobs", "large"); !errors.Is(err, driver.ErrLarge) {
+		t.Errorf("a large one: %v", err)
+	}
+	noise := make([]byte, 5<<20)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(noise)
+	c = remote.New("gcp", remote.Server{Cloud: &distant{}, Files: shelf{body: noise}}.Serve)
+	if _, _, err := c.Read(t.Context(), "gs://jobs", "a.yaml"); !errors.Is(err, driver.ErrLarge) || !strings.Contains(err.Error(), "submit it with") {
+		t.Errorf("one that fits no answer: %v", err)
+	}
+	c = remote.New("gcp", remote.Server{Cloud: &distant{}, Files: s}.Serve)
+	if err := c.Write(t.Context(), "gs://jobs", "a.yaml.error.txt", []byte("why")); err != nil || s.put["a.yaml.error.txt"] != "why" {
+		t.Errorf("%v %v", s.put, err)
+	}
+	if err := c.Write(t.Context(), "gs://others", "a", nil); cloud.KindOf(err) != cloud.Auth {
+		t.Errorf("another's: %v", err)
+	}
+	if _, _, err := remote.New("gcp", remote.Server{Cloud: &distant{}}.Serve).Read(t.Context(), "gs://jobs", "a.yaml"); err == nil || errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("where there is no bucket: %v", err)
 	}
 }

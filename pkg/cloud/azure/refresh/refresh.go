@@ -82,6 +82,11 @@ func (r *Refresher) Refresh(ctx context.Context) (Result, error) {
 	if len(res.Regions) == 0 {
 		return res, errors.Join(errs...)
 	}
+	if next, err := r.reserved(ctx, base); err != nil {
+		r.kept(&res, "capacity that the subscription has", err)
+	} else {
+		base = next
+	}
 	res.Took = r.Now().Sub(began)
 	return res, renew.Save(ctx, r.Snapshots, base)
 }

@@ -24,11 +24,11 @@ const tagDeployment = "tradewind:deployment"
 
 // reads are the rights in the whole subscription: machine types, quotas, and which machines have power.
 func reads() []string {
-	return []string{
+	return append(azure.ReservedActions(),
 		"Microsoft.Compute/virtualMachines/read", "Microsoft.Compute/skus/read",
 		"Microsoft.Compute/locations/usages/read", "Microsoft.Resources/subscriptions/read",
 		"Microsoft.Resources/subscriptions/locations/read", "Microsoft.Resources/subscriptions/providers/read",
-	}
+	)
 }
 
 // Steps are what is made, in its order.

@@ -105,7 +105,15 @@ func (r *Refresher) Refresh(ctx context.Context, shipped, last *catalog.Catalog)
 	}
 	res.Gone = len(before)
 	next, err := last.Replace(of, offers)
-	return next, res, err
+	if err != nil {
+		return nil, res, err
+	}
+	if having, err := r.withReserved(ctx, s, next, time.Now().Add(-24*time.Hour)); err != nil {
+		keep("capacity that the project has", err)
+	} else {
+		next = having
+	}
+	return next, res, nil
 }
 
 // types are what is sold, by region, zone and name.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/emulator/gce"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/gcp"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/gcp/refresh"
 )
@@ -57,6 +58,7 @@ func prices() []json.RawMessage {
 type world struct {
 	*testing.T
 	gce  *gce.Cloud
+	url  string
 	base *catalog.Catalog
 	r    *refresh.Refresher
 }
@@ -78,10 +80,16 @@ func newWorld(t *testing.T, skus []json.RawMessage) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &world{T: t, gce: emulator, base: base, r: &refresh.Refresher{Cloud: gcp.New(gcp.Config{
-		Deployment: "test", Project: "demo", Regions: []string{"us-central1"}, Endpoint: server.URL,
+	w := &world{T: t, gce: emulator, base: base, url: server.URL}
+	w.r = &refresh.Refresher{Cloud: w.driver(nil)}
+	return w
+}
+
+func (w *world) driver(agents driver.Agents) *gcp.Cloud {
+	return gcp.New(gcp.Config{
+		Deployment: "test", Project: "demo", Regions: []string{"us-central1"}, Endpoint: w.url, Agents: agents,
 		Client: []option.ClientOption{option.WithHTTPClient(&http.Client{})},
-	})}}
+	})
 }
 
 func (w *world) refresh() (*catalog.Catalog, refresh.Result) {

@@ -20,7 +20,9 @@ import (
 	crm "google.golang.org/api/cloudresourcemanager/v3"
 	"google.golang.org/api/compute/v1"
 	"google.golang.org/api/iam/v1"
+	"google.golang.org/api/pubsub/v1"
 	"google.golang.org/api/serviceusage/v1"
+	"google.golang.org/api/storage/v1"
 
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/gcp"
@@ -44,6 +46,11 @@ type Config struct {
 	AWSAccount string
 	AWSRoles   []string
 	TPUs       bool
+	// DAGs is where files become jobs, gs://BUCKET/FOLDER; empty is nowhere. A bucket that is made is in Location;
+	// empty is Google's own choice. What it tells is pushed to the broker at PushURL, as PushAccount or else an account
+	// that is made; without an address it is pulled.
+	DAGs, Location       string
+	PushURL, PushAccount string
 	// Cloud is the driver of the deployment: it lends its options, and says what runs.
 	Cloud *gcp.Cloud
 }
@@ -63,6 +70,11 @@ type Setup struct {
 	iam     *iam.Service
 	crm     *crm.Service
 	usage   *serviceusage.Service
+	pubsub  *pubsub.Service
+	storage *storage.Service
+
+	bucket, prefix string // of files that become jobs
+	agent          string // the address of whom buckets tell as, once it is known
 }
 
 // step is one thing that is to be there.
@@ -106,7 +118,14 @@ func New(cfg Config) (*Setup, error) {
 			return bad("%q is no name of an AWS role", r)
 		}
 	}
-	return &Setup{cfg: cfg}, nil
+	s := &Setup{cfg: cfg}
+	if err := s.readPlace(); err != nil {
+		return bad("%v", err)
+	}
+	if s.cfg.PushAccount == s.address(cfg.Deployment+"-push") {
+		s.cfg.PushAccount = "" // it is the one that is made
+	}
+	return s, nil
 }
 
 // Network is the name of the one that is made.
@@ -138,7 +157,7 @@ func (s *Setup) role() string {
 
 // Permissions are those of the role.
 func (s *Setup) permissions() []string {
-	all := gcp.Permissions()
+	all := append(gcp.Permissions(), gcp.ReservedPermissions()...)
 	if s.cfg.TPUs {
 		all = append(all, gcp.TPUPermissions()...)
 	}
@@ -149,7 +168,7 @@ func (s *Setup) permissions() []string {
 // Print says what Add would do where nothing is there, as commands of gcloud.
 func (s *Setup) Print() []string {
 	var lines []string
-	for _, st := range s.steps() {
+	for _, st := range s.steps(false) {
 		lines = append(lines, st.command)
 	}
 	return lines
@@ -158,7 +177,7 @@ func (s *Setup) Print() []string {
 // PrintRemoval says what Remove would do.
 func (s *Setup) PrintRemoval() []string {
 	var lines []string
-	for _, st := range slices.Backward(s.steps()) {
+	for _, st := range slices.Backward(s.steps(true)) {
 		if st.undo != "" {
 			lines = append(lines, st.undo)
 		}
@@ -172,7 +191,7 @@ func (s *Setup) Add(ctx context.Context, tell func(Change)) error {
 	if err := s.open(ctx); err != nil {
 		return err
 	}
-	for _, st := range s.steps() {
+	for _, st := range s.steps(false) {
 		there, err := st.look(ctx)
 		if err == nil && !there {
 			err = st.make(ctx)
@@ -198,7 +217,7 @@ func (s *Setup) Remove(ctx context.Context, tell func(Change)) error {
 	if err := s.open(ctx); err != nil {
 		return err
 	}
-	for _, st := range slices.Backward(s.steps()) {
+	for _, st := range slices.Backward(s.steps(true)) {
 		if st.remove == nil {
 			continue
 		}
@@ -230,11 +249,25 @@ func (s *Setup) open(ctx context.Context) (err error) {
 	if s.usage, err = serviceusage.NewService(keep, options...); err != nil {
 		return err
 	}
+	if s.pubsub, err = pubsub.NewService(keep, options...); err != nil {
+		return err
+	}
+	if s.storage, err = storage.NewService(keep, s.cfg.Cloud.Options("/storage/v1/")...); err != nil {
+		return err
+	}
 	p, err := s.crm.Projects.Get("projects/" + s.cfg.Project).Context(ctx).Do()
 	if err != nil {
 		return fmt.Errorf("project %s: %w", s.cfg.Project, gcp.Typed(err))
 	}
 	s.number = strings.TrimPrefix(p.Name, "projects/")
+	if s.bucket == "" {
+		return nil
+	}
+	agent, err := s.storage.Projects.ServiceAccount.Get(s.cfg.Project).Context(ctx).Do()
+	if err != nil {
+		return fmt.Errorf("the agent of Cloud Storage in %s: %w", s.cfg.Project, gcp.Typed(err))
+	}
+	s.agent = agent.EmailAddress
 	return nil
 }
 

@@ -35,6 +35,7 @@ func newWorld(t *testing.T, change func(*setup.Config)) *world {
 	server := httptest.NewServer(emulator)
 	t.Cleanup(func() {
 		server.Close()
+		emulator.Close()
 		for _, f := range emulator.Faults() {
 			t.Errorf("not as Google describes it: %s", f)
 		}

@@ -15,14 +15,17 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/gcp"
 )
 
-// steps are what is to be there, in the order in which it is made.
-func (s *Setup) steps() []step {
+// steps are what is to be there, in the order in which it is made, or what is to be removed, in the other order.
+func (s *Setup) steps(removed bool) []step {
 	services := []string{"compute.googleapis.com", "iam.googleapis.com", "cloudbilling.googleapis.com"}
 	if s.cfg.TPUs {
 		services = append(services, "tpu.googleapis.com")
 	}
 	if s.cfg.AWSAccount != "" {
 		services = append(services, "iamcredentials.googleapis.com", "sts.googleapis.com")
+	}
+	if s.bucket != "" {
+		services = append(services, "pubsub.googleapis.com", "storage.googleapis.com")
 	}
 	var all []step
 	for _, name := range services {
@@ -41,7 +44,7 @@ func (s *Setup) steps() []step {
 			all = append(all, s.accountBinding(s.BrokerAccount(), "roles/iam.workloadIdentityUser", s.principal(role)))
 		}
 	}
-	return all
+	return append(all, s.dags(removed)...)
 }
 
 // found makes of a failed look the answer to whether something is there.

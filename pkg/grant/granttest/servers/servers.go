@@ -44,6 +44,14 @@ func FakeGCS(tb testing.TB) string {
 	return start(tb, FakeGCSServer())
 }
 
+// FakeGCSTelling is FakeGCS, whose buckets tell of their objects by the Pub/Sub that answers at an address by gRPC.
+func FakeGCSTelling(tb testing.TB, pubsub string) string {
+	tb.Helper()
+	server := FakeGCSServer()
+	server.Env = append(server.Env, "PUBSUB_EMULATOR_HOST="+pubsub)
+	return start(tb, server)
+}
+
 // FakeGCSServer is the server, which keeps objects in memory.
 func FakeGCSServer() emulator.Server {
 	return emulator.Server{Name: "fake-gcs-server", Command: func(tools, port string) ([]string, error) {

@@ -1,0 +1,95 @@
+package gcpkit
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"strings"
+
+	"google.golang.org/api/googleapi"
+	"google.golang.org/api/option"
+	storage "google.golang.org/api/storage/v1"
+
+	"github.com/tradewind-broker/tradewind/internal/cloudkit"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/gcp"
+)
+
+// files reads the bucket whose files are jobs, as who buys, and puts remarks into it. It is a driver.Files.
+type files struct {
+	bucket, prefix string
+	options        []option.ClientOption
+}
+
+// filesOf are those of the settings; nil where no bucket's files are jobs.
+func filesOf(c *gcp.Cloud, s cloudkit.Settings) driver.Files {
+	f := files{options: c.Options("/storage/v1/")}
+	if f.bucket, f.prefix = s.DAGPlace(); f.bucket == "" {
+		return nil
+	}
+	if cloudkit.Loopback(s.Storage) {
+		at := strings.TrimSuffix(s.Storage, "/") + "/storage/v1/"
+		f.options = []option.ClientOption{option.WithEndpoint(at), option.WithHTTPClient(&http.Client{})}
+	}
+	return f
+}
+
+// within refuses other places, whatever is asked for.
+func (f files) within(bucket, key string) (name string, err error) {
+	if bucket != f.bucket || !strings.HasPrefix(key, f.prefix) {
+		return "", fmt.Errorf("gcp: %s/%s is not below %s/%s: %w", bucket, key, f.bucket, f.prefix, fs.ErrNotExist)
+	}
+	return strings.TrimPrefix(bucket, driver.DAGScheme), nil
+}
+
+// Read implements driver.Files. The version is the object's generation.
+func (f files) Read(ctx context.Context, bucket, key string) (_ []byte, version string, err error) {
+	name, err := f.within(bucket, key)
+	if err != nil {
+		return nil, "", err
+	}
+	service, err := storage.NewService(context.WithoutCancel(ctx), f.options...)
+	if err != nil {
+		return nil, "", err
+	}
+	resp, err := service.Objects.Get(name, key).Context(ctx).Download()
+	if err != nil {
+		return nil, "", told(bucket, key, err)
+	}
+	defer resp.Body.Close() //nolint:errcheck // only read
+	body, err := io.ReadAll(io.LimitReader(resp.Body, driver.MaxFile+1))
+	if err == nil && len(body) > driver.MaxFile {
+		err = fmt.Errorf("%w: it has more than %d MiB", driver.ErrLarge, driver.MaxFile>>20)
+	}
+	return body, resp.Header.Get("X-Goog-Generation"), err
+}
+
+// Write implements driver.Files.
+func (f files) Write(ctx context.Context, bucket, key string, body []byte) error {
+	name, err := f.within(bucket, key)
+	if err != nil {
+		return err
+	}
+	service, err := storage.NewService(context.WithoutCancel(ctx), f.options...)
+	if err != nil {
+		return err
+	}
+	object := &storage.Object{Name: key, ContentType: "text/plain; charset=utf-8"}
+	_, err = service.Objects.Insert(name, object).Media(bytes.NewReader(body)).Context(ctx).Do()
+	return told(bucket, key, err)
+}
+
+func told(bucket, key string, err error) error {
+	var answer *googleapi.Error
+	if errors.As(err, &answer) && answer.Code == http.StatusNotFound {
+		return fmt.Errorf("gcp: %s/%s: %w", bucket, key, fs.ErrNotExist)
+	}
+	if err != nil {
+		return fmt.Errorf("gcp: %s/%s: %w", bucket, key, gcp.Typed(err))
+	}
+	return nil
+}

@@ -1,0 +1,104 @@
+package gce
+
+import (
+	"net/http"
+	"slices"
+
+	compute "google.golang.org/api/compute/v1"
+)
+
+// Reserve gives the project a reservation of machines of a type in a zone: one that they have to name, or one that
+// takes what fits it.
+func (c *Cloud) Reserve(zone, name, machineType string, count int, specific bool) *compute.Reservation {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r := &compute.Reservation{
+		Kind: "compute#reservation", Id: c.number(), Name: name, Zone: c.link("zones/%s", zone), Status: "READY",
+		SelfLink:                    c.link("zones/%s/reservations/%s", zone, name),
+		SpecificReservationRequired: specific,
+		SpecificReservation: &compute.AllocationSpecificSKUReservation{
+			Count: int64(count), AssuredCount: int64(count),
+			InstanceProperties: &compute.AllocationSpecificSKUAllocationReservedInstanceProperties{
+				MachineType: machineType},
+		},
+	}
+	c.world.reservations = append(c.world.reservations, r)
+	return r
+}
+
+// Occupy has machines of others run on a reservation.
+func (c *Cloud) Occupy(r *compute.Reservation, machines int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.world.occupied[r.Name] = machines
+}
+
+func (c *Cloud) aggregateReservations(r *call) (any, *Fault) {
+	items := map[string]compute.ReservationsScopedList{}
+	for _, known := range c.world.reservations {
+		one, spec := *known, *known.SpecificReservation
+		spec.InUseCount = int64(c.inUse(known))
+		one.SpecificReservation = &spec
+		scope := "zones/" + base(one.Zone)
+		part := items[scope]
+		part.Reservations = append(part.Reservations, &one)
+		items[scope] = part
+	}
+	return &compute.ReservationAggregatedList{Kind: "compute#reservationAggregatedList", Items: items}, nil
+}
+
+func (c *Cloud) inUse(r *compute.Reservation) int {
+	n := c.world.occupied[r.Name]
+	for _, m := range c.machines {
+		if m.reservation == r {
+			n++
+		}
+	}
+	return n
+}
+
+// reserve says on which reservation machines of a request run; nil is none. It refuses what asks for one by name that
+// is not there, does not fit, or has no room.
+func (c *Cloud) reserve(zone string, p *compute.InstanceProperties, n int) (*compute.Reservation, *Fault) {
+	a := p.ReservationAffinity
+	spot := p.Scheduling != nil && p.Scheduling.ProvisioningModel == "SPOT"
+	switch {
+	case spot && a != nil:
+		return nil, invalid("Reservations cannot be consumed by spot instances.")
+	case spot:
+		return nil, nil
+	case a != nil && a.ConsumeReservationType == "SPECIFIC_RESERVATION":
+		return c.named(zone, p.MachineType, a, n)
+	}
+	i := slices.IndexFunc(c.world.reservations, func(r *compute.Reservation) bool {
+		return !r.SpecificReservationRequired && c.roomFor(r, zone, p.MachineType, n)
+	})
+	if i < 0 {
+		return nil, nil
+	}
+	return c.world.reservations[i], nil
+}
+
+// roomFor says whether machines of a type fit a reservation, which has room for them.
+func (c *Cloud) roomFor(r *compute.Reservation, zone, machineType string, n int) bool {
+	return base(r.Zone) == zone && r.SpecificReservation.InstanceProperties.MachineType == machineType &&
+		r.Status == "READY" && int(r.SpecificReservation.Count)-c.inUse(r) >= n
+}
+
+// named is the reservation that is asked for by its name.
+func (c *Cloud) named(zone, machineType string, a *compute.ReservationAffinity, n int) (*compute.Reservation, *Fault) {
+	if a.Key != "compute.googleapis.com/reservation-name" || len(a.Values) != 1 {
+		return nil, invalid("Invalid value for field 'resource.reservationAffinity'.")
+	}
+	for _, r := range c.world.reservations {
+		if r.Name != a.Values[0] || base(r.Zone) != zone || !r.SpecificReservationRequired {
+			continue
+		}
+		if c.roomFor(r, zone, machineType, n) {
+			return r, nil
+		}
+		return nil, &Fault{Code: http.StatusBadRequest, Reason: "badRequest", Message: "Specified reservation '" +
+			a.Values[0] + "' does not have available resources for the request."}
+	}
+	return nil, invalid("Specified reservation '%s' does not exist.", a.Values[0])
+}

@@ -1,0 +1,207 @@
+package clouds
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/cloudkit"
+	"github.com/tradewind-broker/tradewind/internal/cloudkit/kits"
+	"github.com/tradewind-broker/tradewind/internal/emulator/gce"
+	"github.com/tradewind-broker/tradewind/pkg/broker/book"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/push"
+	"github.com/tradewind-broker/tradewind/pkg/store/dynamo"
+)
+
+// tell makes what `cloud add gcp --aws-account ID --dags PLACE --push-url API` makes, and has Google's audit log tell
+// on the same topic.
+func (w *World) tell(ctx context.Context, google string) error {
+	all := kits.All()
+	kit := all[slices.Index(cloudkit.Names(all), "gcp")]
+	setup, err := kit.Setup(ctx, cloudkit.Request{
+		Deployment: w.Stack.Name, Lookup: os.Getenv,
+		Settings: cloudkit.Settings{
+			Project: project, Regions: []string{googleRegion}, Endpoint: google, DAGs: "gs://" + jobsBucket + "/dags",
+			PushURL:   w.API,
+			Functions: cloudkit.Functions{Account: accountNumber, Deployment: w.Stack.Name},
+		},
+	})
+	if err != nil {
+		return err
+	}
+	made, err := setup.Make(ctx, func(string) {})
+	if err == nil && made.PushAccount != pushAccount {
+		err = fmt.Errorf("it is pushed as %s and not as %s", made.PushAccount, pushAccount)
+	}
+	w.Google.Sink("tradewind-" + w.Stack.Name)
+	return err
+}
+
+// put writes a file into the bucket whose files are jobs, and get reads one; there is none where it is empty.
+func (w *World) put(ctx context.Context, key, text string) error {
+	_, err := w.bucket(ctx, http.MethodPost, "/upload/storage/v1/b/"+jobsBucket+"/o?uploadType=media&name="+
+		url.QueryEscape(key), text)
+	return err
+}
+
+func (w *World) get(ctx context.Context, key string) (string, error) {
+	return w.bucket(ctx, http.MethodGet, "/storage/v1/b/"+jobsBucket+"/o/"+url.PathEscape(key)+"?alt=media", "")
+}
+
+func (w *World) bucket(ctx context.Context, method, path, body string) (string, error) {
+	req, err := http.NewRequestWithContext(ctx, method, w.stores.buckets+path, strings.NewReader(body))
+	if err != nil {
+		return "", err
+	}
+	resp, err := http.DefaultClient.Do(req) //nolint:gosec // an emulator
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close() //nolint:errcheck // read
+	text, err := io.ReadAll(resp.Body)
+	if err == nil && resp.StatusCode >= http.StatusBadRequest {
+		err = fmt.Errorf("%s of %s: %s", method, path, resp.Status)
+	}
+	return string(text), err
+}
+
+// fromBucket is a job that waits, on its first machine, until that is taken.
+const fromBucket = `apiVersion: tradewind/v1
+name: from-bucket
+budget: 5 USD
+tasks:
+  waits:
+    run: |
+      state="$TRADEWIND_CHECKPOINT/seen"
+      if [ -e "$state" ]; then echo "going on"; exit 0; fi
+      echo 1 >"$state"
+      while :; do sleep 0.2; done
+    checkpoint: {every: 2s, path: ckpt/, size: 1MiB}
+    resources: {cpus: 16+, market: spot}
+    time: 20m
+`
+
+// dropped: the bucket tells by Pub/Sub, which pushes to the API; Google's function checks the token and reads the file.
+func (s *Story) dropped(ctx context.Context) (said string, err error) {
+	w := s.World
+	err = errors.Join(w.put(ctx, "dags/broken.yaml", strings.Replace(fromBucket, "run:", "rum:", 1)),
+		w.put(ctx, "dags/team/from-bucket.yaml", fromBucket))
+	if err != nil {
+		return "", err
+	}
+	return said, until(ctx, func() error {
+		jobs, err := s.client.Jobs(ctx, 100)
+		if err != nil {
+			return err
+		}
+		said, s.drop = "", ""
+		for _, j := range jobs.Jobs {
+			if j.Name != "from-bucket" {
+				continue
+			}
+			if s.drop != "" {
+				return fmt.Errorf("there are two jobs of it: %s and %s", s.drop, j.ID)
+			}
+			s.drop = j.ID
+		}
+		if s.drop == "" {
+			return errors.New("no job of it yet")
+		}
+		remark, err := w.get(ctx, "dags/broken.yaml.error.txt")
+		said = fmt.Sprintf("gs://%s/dags/team/from-bucket.yaml is %s\nbeside the other: %s", jobsBucket, s.drop,
+			strings.TrimSpace(remark))
+		return err
+	})
+}
+
+// pushed: a push is believed by its token alone, and what it says is acted upon while the machine still runs, whose
+// agent has heard nothing.
+func (s *Story) pushed(ctx context.Context) (said string, err error) {
+	w := s.World
+	said, err = s.forged(ctx)
+	if err != nil {
+		return said, err
+	}
+	var machine gce.Bill
+	err = until(ctx, func() error {
+		keys, err := s.stored(ctx, "gs://"+googleBucket, s.drop, "ckpt")
+		if err != nil || len(keys) == 0 {
+			return errors.Join(err, errors.New("no checkpoint yet"))
+		}
+		for _, b := range w.Google.Bills() {
+			if b.Until.IsZero() && b.Spot && w.Google.PreemptUnheard(b.ID) {
+				machine = b
+				return nil
+			}
+		}
+		return errors.New("no spot machine of Google's")
+	})
+	if err != nil {
+		return said, err
+	}
+	told := time.Now()
+	if err := until(ctx, func() error { return s.doomed(ctx, record.ClusterID(s.drop, 0, 1)) }); err != nil {
+		return said, err
+	}
+	said += fmt.Sprintf("\n%s is to be taken: the broker knows after %.1f s", machine.Name, time.Since(told).Seconds())
+	w.Google.Preempt(machine.ID) // now the machine hears of it, and the audit log tells it once more
+	return said, until(ctx, func() error {
+		d, err := s.client.Job(ctx, s.drop)
+		if err != nil {
+			return err
+		}
+		first, last := d.Attempts[0], d.Attempts[len(d.Attempts)-1]
+		if d.State != record.JobSucceeded || len(d.Attempts) < 2 || first.Offer.Cloud != "gcp" {
+			return fmt.Errorf("the job is %s: %s; %d attempts, the first on %s %s", d.State, d.Reason,
+				len(d.Attempts), first.Offer.Cloud, first.Outcome)
+		}
+		said += fmt.Sprintf("\nattempt 1 on %s %s: %s\nthen on %s %s", first.Offer.InstanceType, first.Outcome,
+			first.Reason, task(d, "waits").Offer, last.Outcome)
+		return nil
+	})
+}
+
+// forged pushes without Google's token.
+func (s *Story) forged(ctx context.Context) (string, error) {
+	at := s.World.API + push.Path + "gcp"
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, at, strings.NewReader("{}"))
+	if err != nil {
+		return "", err
+	}
+	req.Header.Set("Authorization", "Bearer of.no.token")
+	resp, err := http.DefaultClient.Do(req) //nolint:gosec // the rehearsal's own gateway
+	if err != nil {
+		return "", err
+	}
+	said := "a push without Google's token: " + resp.Status
+	if err := resp.Body.Close(); err != nil {
+		return said, err
+	}
+	if resp.StatusCode != http.StatusUnauthorized && !s.World.Chaos {
+		return said, errors.New(said)
+	}
+	return said, nil
+}
+
+// doomed waits until it is known of a cluster that its machines will be taken.
+func (s *Story) doomed(ctx context.Context, cluster string) error {
+	table, err := dynamo.New(s.World.Config, s.World.Stack.Name, dynamo.Options{})
+	if err != nil {
+		return err
+	}
+	u := unit.NewLoader(table, time.Now, record.Config{}).NewUnit(ctx, "api")
+	cl, found, err := book.Get[record.Cluster](u, record.ClusterKey(cluster))
+	if err == nil && (!found || cl.State != record.ClusterDoomed) {
+		err = fmt.Errorf("of %s it is known that it is %q", cluster, cl.State)
+	}
+	return err
+}

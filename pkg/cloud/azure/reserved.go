@@ -1,0 +1,171 @@
+package azure
+
+import (
+	"context"
+	"strings"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v8"
+
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+)
+
+// What a capacity reservation is called in the catalogue: the resource group, the group of reservations that machines
+// name, the reservation, and its zone where it has one.
+const (
+	capacityReservation = "crg-"
+	between             = "--"
+)
+
+// reservationID is empty for what could be read in two ways.
+func reservationID(group, reservations, name, zone string) string {
+	parts := []string{group, reservations, name}
+	for _, p := range parts {
+		if p == "" || strings.Contains(p, between) || strings.HasPrefix(p, "-") || strings.HasSuffix(p, "-") {
+			return ""
+		}
+	}
+	if zone != "" {
+		parts = append(parts, zone)
+	}
+	return capacityReservation + strings.Join(parts, between)
+}
+
+// reservation is the group that machines of an offer name, and the zone that they have to be in; ok is false for an
+// offer without one, or whose reservation is a price alone.
+func (c *Cloud) reservation(o cloud.Offer) (group, zone string, ok bool) {
+	rest, ok := strings.CutPrefix(o.Reservation, capacityReservation)
+	parts := strings.Split(rest, between)
+	if !ok || len(parts) < 3 {
+		return "", "", false
+	}
+	if len(parts) > 3 {
+		zone = parts[3]
+	}
+	return "/subscriptions/" + c.cfg.Subscription + "/resourceGroups/" + parts[0] +
+		"/providers/Microsoft.Compute/capacityReservationGroups/" + parts[1], zone, true
+}
+
+// Capacity is a capacity reservation of the subscription, as whoever refreshes the catalogue is told of it.
+type Capacity struct {
+	ID           string // by which offers name it
+	Region       string
+	InstanceType string
+	Free         int // machines that nobody, or this deployment, runs on it
+}
+
+// Reservations are the capacity reservations of the subscription that have room (Azure documentation, "On-demand
+// Capacity Reservation").
+func (c *Cloud) Reservations(ctx context.Context) (all []Capacity, err error) {
+	mine, err := c.Machines(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	ours := map[string]bool{}
+	for _, m := range mine {
+		ours[strings.ToLower(c.nameOf(m.Cluster, m.Rank))] = true
+	}
+	groups := c.reservedGroups.NewListBySubscriptionPager(nil)
+	for groups.More() {
+		page, err := groups.NextPage(ctx)
+		if err != nil {
+			return nil, Typed(err)
+		}
+		for _, g := range page.Value {
+			group, name := groupOf(text(g.ID)), text(g.Name)
+			if group == "" || name == "" {
+				continue
+			}
+			found, err := c.inGroup(ctx, group, name, ours)
+			if err != nil {
+				return nil, Typed(err)
+			}
+			all = append(all, found...)
+		}
+	}
+	return all, nil
+}
+
+// groupOf is the resource group in a resource's ID.
+func groupOf(id string) string {
+	parts := strings.Split(id, "/")
+	for i, p := range parts {
+		if strings.EqualFold(p, "resourceGroups") && i+1 < len(parts) {
+			return parts[i+1]
+		}
+	}
+	return ""
+}
+
+func (c *Cloud) inGroup(ctx context.Context, group, reservations string, ours map[string]bool) (all []Capacity,
+	err error) {
+	pages := c.reserved.NewListByCapacityReservationGroupPager(group, reservations, nil)
+	for pages.More() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range page.Value {
+			zone := ""
+			if len(r.Zones) > 0 {
+				zone = text(r.Zones[0])
+			}
+			one := Capacity{ID: reservationID(group, reservations, text(r.Name), zone), Region: text(r.Location)}
+			if one.ID == "" || r.SKU == nil || !c.buysIn(one.Region) {
+				continue
+			}
+			one.InstanceType = text(r.SKU.Name)
+			view, err := c.reserved.Get(ctx, group, reservations, text(r.Name),
+				&armcompute.CapacityReservationsClientGetOptions{
+					Expand: to.Ptr(armcompute.CapacityReservationInstanceViewTypesInstanceView),
+				})
+			if err != nil {
+				return nil, err
+			}
+			if one.Free = free(view.CapacityReservation, ours); one.Free > 0 {
+				all = append(all, one)
+			}
+		}
+	}
+	return all, nil
+}
+
+// buysIn says whether machines are bought in a region.
+func (c *Cloud) buysIn(region string) bool {
+	for _, r := range c.cfg.Regions {
+		if strings.EqualFold(r, region) {
+			return true
+		}
+	}
+	return false
+}
+
+// free is what is left of a reservation without the machines of others.
+func free(r armcompute.CapacityReservation, ours map[string]bool) int {
+	if r.SKU == nil || r.SKU.Capacity == nil || r.Properties == nil ||
+		text(r.Properties.ProvisioningState) != stateSucceeded {
+		return 0
+	}
+	n := int(*r.SKU.Capacity)
+	view := r.Properties.InstanceView
+	if view == nil || view.UtilizationInfo == nil {
+		return n
+	}
+	for _, vm := range view.UtilizationInfo.VirtualMachinesAllocated {
+		id := text(vm.ID)
+		if !ours[strings.ToLower(id[strings.LastIndexByte(id, '/')+1:])] {
+			n--
+		}
+	}
+	return n
+}
+
+// ReservedActions are the rights in the subscription by which capacity reservations are found and used; without them
+// nobody looks.
+func ReservedActions() []string {
+	return []string{
+		"Microsoft.Compute/capacityReservationGroups/read",
+		"Microsoft.Compute/capacityReservationGroups/capacityReservations/read",
+		"Microsoft.Compute/capacityReservationGroups/deploy/action",
+	}
+}

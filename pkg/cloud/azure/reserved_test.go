@@ -1,0 +1,58 @@
+package azure_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/emulator/arm"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+)
+
+// A machine is put in the group of its reservation, in the reservation's zone, and costs nothing more there; what the
+// deployment's own machines use of it is still its own, what others use is not.
+func TestALaunchIsPutInItsReservation(t *testing.T) {
+	w := newWorld(t, arm.Config{}, nil)
+	mine := &arm.Reservation{ResourceGroup: "capacity", Group: "team", Name: "d2", Location: "eastus", Zone: "2", Size: "Standard_D2s_v5", Count: 3, Others: 1}
+	w.arm.Reserve(mine)
+	w.arm.Reserve(&arm.Reservation{ResourceGroup: "capacity", Group: "team", Name: "full", Location: "eastus", Size: "Standard_D2s_v5", Count: 1, Others: 1})
+	w.arm.Reserve(&arm.Reservation{ResourceGroup: "capacity", Group: "team", Name: "soon", Location: "eastus", Size: "Standard_D2s_v5", Count: 1, Creating: true})
+	w.arm.Reserve(&arm.Reservation{ResourceGroup: "capacity", Group: "other--team", Name: "twofold", Location: "eastus", Size: "Standard_D2s_v5", Count: 1})
+	w.arm.Reserve(&arm.Reservation{ResourceGroup: "capacity", Group: "far", Name: "away", Location: "northcentralus", Size: "Standard_D2s_v5", Count: 1})
+	const id = "crg-capacity--team--d2--2"
+	look := func(free int) {
+		t.Helper()
+		got, err := w.azure.Reservations(t.Context())
+		if err != nil || len(got) != 1 || got[0].ID != id || got[0].Free != free || got[0].Region != "eastus" || got[0].InstanceType != "Standard_D2s_v5" {
+			t.Errorf("%+v, %v", got, err)
+		}
+	}
+	look(2)
+	offer := onDemand
+	offer.Zone, offer.Reservation, offer.Reserved = "", id, 2
+	w.launch(spec("a", offer, 2))
+	look(2)
+	for _, b := range w.arm.Bills() {
+		if b.USDPerHour != 0 {
+			t.Errorf("%+v", b)
+		}
+	}
+	if n := len(w.arm.Bills()); n != 2 {
+		t.Errorf("%d machines", n)
+	}
+	gone := offer
+	gone.Reservation = "crg-capacity--team--gone--3"
+	if _, err := w.azure.Launch(t.Context(), spec("b", gone, 1)); cloud.KindOf(err) != cloud.Capacity || !strings.Contains(err.Error(), "capacity reservation") {
+		t.Errorf("one that is gone: %v", err)
+	}
+	named := offer
+	named.Reservation = "Standard_D2s_v5-eastus" // of the settings: a price, of which Azure knows nothing
+	w.launch(spec("c", named, 1))
+	bills := w.arm.Bills()
+	if paid := bills[len(bills)-1]; paid.USD(time.Now().Add(time.Hour)) <= 0 {
+		t.Errorf("%+v", paid)
+	}
+	if left := w.arm.Unpublished(); len(left) > 0 {
+		t.Errorf("not as Azure describes it: %v", left)
+	}
+}

@@ -1,0 +1,120 @@
+package refresh
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	compute "google.golang.org/api/compute/v1"
+
+	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/gcp"
+)
+
+// Reserved reads what capacity the project has already: reservations of machine types in zones. They are paid for
+// whether they are used or not, so one more machine costs nothing on the margin. Machines of others that run on one are
+// not counted; those of this deployment are. One with accelerators that are attached, local disks or a platform of its
+// own fits no machine that is launched here.
+//
+// Source: Compute Engine documentation, "Consume reserved zonal resources".
+func Reserved(ctx context.Context, c *gcp.Cloud, s *compute.Service) (all []catalog.Reserved, err error) {
+	ours, err := consumed(ctx, c, s)
+	if err != nil {
+		return nil, err
+	}
+	err = s.Reservations.AggregatedList(c.Project()).MaxResults(500).Pages(ctx,
+		func(page *compute.ReservationAggregatedList) error {
+			for scope, part := range page.Items {
+				zone, ok := strings.CutPrefix(scope, "zones/")
+				if !ok || !c.Serves(region(zone)) {
+					continue
+				}
+				for _, r := range part.Reservations {
+					if one, ok := reserved(zone, r, ours[zone+"/"+r.Name]); ok {
+						all = append(all, one)
+					}
+				}
+			}
+			return nil
+		})
+	return all, err
+}
+
+func region(zone string) string { return zone[:max(strings.LastIndexByte(zone, '-'), 0)] }
+
+// reserved is a reservation as the catalogue has it; ok is false for one that is of no use here, or is used up.
+func reserved(zone string, r *compute.Reservation, ours int) (one catalog.Reserved, ok bool) {
+	specific := r.SpecificReservation
+	if r.Status != "READY" || specific == nil || specific.InstanceProperties == nil {
+		return one, false
+	}
+	p := specific.InstanceProperties
+	family, _, _ := strings.Cut(p.MachineType, "-")
+	if len(p.LocalSsds) > 0 || p.MinCpuPlatform != "" || len(p.GuestAccelerators) > 0 && family == "n1" {
+		return one, false
+	}
+	one = catalog.Reserved{
+		Cloud: gcp.Name, ID: gcp.ReservationID(zone, r.Name, r.SpecificReservationRequired), Region: region(zone),
+		Zone: zone, InstanceType: p.MachineType, By: "reservation",
+		Count: int(specific.Count-specific.InUseCount) + ours,
+	}
+	if until, err := time.Parse(time.RFC3339, r.DeleteAtTime); err == nil {
+		one.Until = until
+	}
+	return one, one.Count > 0
+}
+
+// consumed are how many machines of this deployment run on each reservation, by zone/name. Where a machine takes what
+// fits it, Google says which it has taken.
+func consumed(ctx context.Context, c *gcp.Cloud, s *compute.Service) (map[string]int, error) {
+	ours := map[string]int{}
+	machines, err := c.Machines(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	mine := map[string]bool{}
+	for _, m := range machines {
+		mine[m.ID] = m.State == cloud.Pending || m.State == cloud.Running
+	}
+	err = s.Instances.AggregatedList(c.Project()).MaxResults(500).Fields("nextPageToken",
+		"items/*/instances(id,zone,reservationAffinity,resourceStatus)").Pages(ctx,
+		func(page *compute.InstanceAggregatedList) error {
+			for scope, part := range page.Items {
+				for _, i := range part.Instances {
+					if name := taken(i); name != "" && mine[strconv.FormatUint(i.Id, 10)] {
+						ours[strings.TrimPrefix(scope, "zones/")+"/"+name]++
+					}
+				}
+			}
+			return nil
+		})
+	return ours, err
+}
+
+// taken is the name of the reservation that a machine runs on.
+func taken(i *compute.Instance) string {
+	if s := i.ResourceStatus; s != nil && s.ReservationConsumptionInfo != nil {
+		return last(s.ReservationConsumptionInfo.ConsumedReservation)
+	}
+	a := i.ReservationAffinity
+	if a != nil && a.ConsumeReservationType == "SPECIFIC_RESERVATION" && len(a.Values) == 1 {
+		return last(a.Values[0])
+	}
+	return ""
+}
+
+func last(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
+
+// withReserved puts what the project has in the place of what was known of it.
+func (r *Refresher) withReserved(ctx context.Context, s *compute.Service, base *catalog.Catalog,
+	now time.Time) (*catalog.Catalog, error) {
+	found, err := Reserved(ctx, r.Cloud, s)
+	if err != nil {
+		return nil, err
+	}
+	return base.WithReserved(func(k *catalog.Reserved) bool {
+		return k.Cloud == gcp.Name && k.By != catalog.BySettings || !k.Until.IsZero() && k.Until.Before(now)
+	}, found)
+}

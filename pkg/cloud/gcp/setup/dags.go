@@ -1,0 +1,281 @@
+package setup
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	crm "google.golang.org/api/cloudresourcemanager/v3"
+	"google.golang.org/api/pubsub/v1"
+	"google.golang.org/api/storage/v1"
+
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/push"
+)
+
+// Told is the name of the topic on which the deployment is told of files and machines, and of the subscription that
+// brings it.
+func (s *Setup) Told() string { return "tradewind-" + s.cfg.Deployment }
+
+// PushAccount is the address of whom Pub/Sub pushes as.
+func (s *Setup) PushAccount() string {
+	if s.cfg.PushAccount != "" {
+		return s.cfg.PushAccount
+	}
+	return s.address(s.cfg.Deployment + "-push")
+}
+
+// dags are the steps by which a bucket's files become jobs (Cloud Storage documentation, "Configure Pub/Sub
+// notifications"): its agent may publish on a topic, the bucket does so of new objects below the folder, and a
+// subscription is pulled, or pushes. The notification is looked at after the bucket and the rights that it needs, so
+// that it goes before them. What is removed is also what was made for another way of delivery.
+func (s *Setup) dags(removed bool) []step {
+	if s.bucket == "" {
+		return nil
+	}
+	all := []step{s.topic(), s.agentPublishes(), s.makeBucket(), s.notification()}
+	all = append(all, s.bucketBinding("roles/storage.objectUser", s.member()))
+	pushed := s.cfg.PushURL != ""
+	if s.cfg.PushAccount == "" && (pushed || removed) {
+		all = append(all, s.account(s.cfg.Deployment+"-push", "Pushes to "+s.cfg.Deployment+", without any role"))
+	}
+	// Functions cannot wait for messages: they are pushed, once it is known where to.
+	if pushed || removed || s.cfg.AWSAccount == "" {
+		all = append(all, s.subscription(removed))
+	}
+	if !pushed && !removed && s.cfg.AWSAccount == "" {
+		all = append(all, s.pubsubBinding("subscriptions", "roles/pubsub.subscriber", s.member()))
+	}
+	return all
+}
+
+func (s *Setup) topicPath() string { return "projects/" + s.cfg.Project + "/topics/" + s.Told() }
+
+func (s *Setup) topic() step {
+	topics := func() *pubsub.ProjectsTopicsService { return s.pubsub.Projects.Topics }
+	return step{
+		name: "topic " + s.Told(), command: s.gcloud("pubsub topics create %s", s.Told()),
+		undo: s.gcloud("pubsub topics delete %s", s.Told()),
+		look: func(ctx context.Context) (bool, error) {
+			_, err := topics().Get(s.topicPath()).Context(ctx).Do()
+			return found(err)
+		},
+		make: func(ctx context.Context) error {
+			_, err := topics().Create(s.topicPath(), &pubsub.Topic{}).Context(ctx).Do()
+			return err
+		},
+		remove: func(ctx context.Context) error {
+			_, err := topics().Delete(s.topicPath()).Context(ctx).Do()
+			return err
+		},
+	}
+}
+
+// agentPublishes lets the project's agent of Cloud Storage publish on the topic. Google names the agent, and makes it
+// when it is first asked for.
+func (s *Setup) agentPublishes() step {
+	const role = "roles/pubsub.publisher"
+	member := "serviceAccount:" + s.agent
+	if s.agent == "" { // printed
+		member = "serviceAccount:service-PROJECT_NUMBER@gs-project-accounts.iam.gserviceaccount.com"
+	}
+	return s.pubsubBinding("topics", role, member)
+}
+
+// pubsubBinding gives a role on the topic or the subscription alone.
+func (s *Setup) pubsubBinding(what, role, member string) step {
+	path := "projects/" + s.cfg.Project + "/" + what + "/" + s.Told()
+	p := policy{
+		get: func(ctx context.Context) (*crm.Policy, error) {
+			var now *pubsub.Policy
+			var err error
+			if what == "topics" {
+				now, err = s.pubsub.Projects.Topics.GetIamPolicy(path).OptionsRequestedPolicyVersion(3).
+					Context(ctx).Do()
+			} else {
+				now, err = s.pubsub.Projects.Subscriptions.GetIamPolicy(path).OptionsRequestedPolicyVersion(3).
+					Context(ctx).Do()
+			}
+			if err != nil {
+				return nil, err
+			}
+			return convert[crm.Policy](now)
+		},
+		set: func(ctx context.Context, to *crm.Policy) error {
+			next, err := convert[pubsub.Policy](to)
+			if err != nil {
+				return err
+			}
+			in := &pubsub.SetIamPolicyRequest{Policy: next}
+			if what == "topics" {
+				_, err = s.pubsub.Projects.Topics.SetIamPolicy(path, in).Context(ctx).Do()
+			} else {
+				_, err = s.pubsub.Projects.Subscriptions.SetIamPolicy(path, in).Context(ctx).Do()
+			}
+			return err
+		},
+	}
+	return p.step(role, member, "gcloud pubsub "+what+" %s-iam-policy-binding "+s.Told()+" --project "+s.cfg.Project)
+}
+
+// makeBucket makes the bucket where there is none. It stays when the rest is removed, as what is in it is the user's.
+func (s *Setup) makeBucket() step {
+	location := strings.ToUpper(s.cfg.Location)
+	command := s.gcloud("storage buckets create gs://%s --uniform-bucket-level-access", s.bucket)
+	if location != "" {
+		command += " --location " + location
+	}
+	return step{
+		name: "bucket " + s.bucket, command: command,
+		look: func(ctx context.Context) (bool, error) {
+			_, err := s.storage.Buckets.Get(s.bucket).Context(ctx).Do()
+			return found(err)
+		},
+		make: func(ctx context.Context) error {
+			b := &storage.Bucket{Name: s.bucket, Location: location, IamConfiguration: &storage.BucketIamConfiguration{
+				UniformBucketLevelAccess: &storage.BucketIamConfigurationUniformBucketLevelAccess{Enabled: true},
+			}}
+			_, err := s.storage.Buckets.Insert(s.cfg.Project, b).Context(ctx).Do()
+			return err
+		},
+	}
+}
+
+// notification has the bucket tell of objects below the folder, whole and once.
+func (s *Setup) notification() step {
+	const event = "OBJECT_FINALIZE"
+	topic := "//pubsub.googleapis.com/" + s.topicPath()
+	ours := func(ctx context.Context) (*storage.Notification, error) {
+		list, err := s.storage.Notifications.List(s.bucket).Context(ctx).Do()
+		if there, err := found(err); !there {
+			return nil, err
+		}
+		for _, n := range list.Items {
+			if n.Topic == topic && n.ObjectNamePrefix == s.prefix && n.PayloadFormat == "JSON_API_V1" &&
+				slices.Equal(n.EventTypes, []string{event}) {
+				return n, nil
+			}
+		}
+		return nil, nil
+	}
+	command := fmt.Sprintf("gcloud storage buckets notifications create gs://%s --topic %s --event-types %s "+
+		"--payload-format json", s.bucket, s.topicPath(), event)
+	if s.prefix != "" {
+		command += " --object-prefix " + s.prefix
+	}
+	return step{
+		name: "notification of gs://" + s.bucket + "/" + s.prefix, command: command,
+		undo: fmt.Sprintf("gcloud storage buckets notifications delete gs://%s", s.bucket),
+		look: func(ctx context.Context) (bool, error) {
+			n, err := ours(ctx)
+			return n != nil, err
+		},
+		make: func(ctx context.Context) error {
+			_, err := s.storage.Notifications.Insert(s.bucket, &storage.Notification{
+				Topic: topic, EventTypes: []string{event}, PayloadFormat: "JSON_API_V1", ObjectNamePrefix: s.prefix,
+			}).Context(ctx).Do()
+			return err
+		},
+		remove: func(ctx context.Context) error {
+			n, err := ours(ctx)
+			if err != nil || n == nil {
+				return err
+			}
+			return s.storage.Notifications.Delete(s.bucket, n.Id).Context(ctx).Do()
+		},
+	}
+}
+
+// bucketBinding gives a role on the bucket alone.
+func (s *Setup) bucketBinding(role, member string) step {
+	p := policy{
+		get: func(ctx context.Context) (*crm.Policy, error) {
+			now, err := s.storage.Buckets.GetIamPolicy(s.bucket).OptionsRequestedPolicyVersion(3).Context(ctx).Do()
+			if err != nil {
+				return nil, err
+			}
+			return convert[crm.Policy](now)
+		},
+		set: func(ctx context.Context, to *crm.Policy) error {
+			next, err := convert[storage.Policy](to)
+			if err != nil {
+				return err
+			}
+			_, err = s.storage.Buckets.SetIamPolicy(s.bucket, next).Context(ctx).Do()
+			return err
+		},
+	}
+	return p.step(role, member, "gcloud storage buckets %s-iam-policy-binding gs://"+s.bucket)
+}
+
+// How long a message may be held before it is delivered again, seconds, and how long one is kept that nobody takes.
+const (
+	ackSeconds = 60
+	keptFor    = "604800s"
+)
+
+// subscription brings what is told. It does not expire, however long nobody drops a file. One that delivers otherwise
+// is changed, and removed all the same.
+func (s *Setup) subscription(removed bool) step {
+	path := "projects/" + s.cfg.Project + "/subscriptions/" + s.Told()
+	subscriptions := func() *pubsub.ProjectsSubscriptionsService { return s.pubsub.Projects.Subscriptions }
+	command := s.gcloud("pubsub subscriptions create %s --topic %s --ack-deadline %d --expiration-period never "+
+		"--message-retention-duration 7d", s.Told(), s.Told(), ackSeconds)
+	var to *pubsub.PushConfig
+	if s.cfg.PushURL != "" {
+		endpoint := strings.TrimSuffix(s.cfg.PushURL, "/") + push.Path + "gcp"
+		to = &pubsub.PushConfig{PushEndpoint: endpoint, OidcToken: &pubsub.OidcToken{
+			Audience: endpoint, ServiceAccountEmail: s.PushAccount()}}
+		command += fmt.Sprintf(" --push-endpoint %s --push-auth-service-account %s --push-auth-token-audience %s",
+			endpoint, s.PushAccount(), endpoint)
+	}
+	same := func(now *pubsub.PushConfig) bool {
+		if to == nil || now == nil {
+			return to == nil && (now == nil || now.PushEndpoint == "")
+		}
+		return now.PushEndpoint == to.PushEndpoint && now.OidcToken != nil &&
+			now.OidcToken.Audience == to.OidcToken.Audience &&
+			now.OidcToken.ServiceAccountEmail == to.OidcToken.ServiceAccountEmail
+	}
+	return step{
+		name: "subscription " + s.Told(), command: command,
+		undo: s.gcloud("pubsub subscriptions delete %s", s.Told()),
+		look: func(ctx context.Context) (bool, error) {
+			now, err := subscriptions().Get(path).Context(ctx).Do()
+			if there, err := found(err); !there {
+				return false, err
+			}
+			return removed || same(now.PushConfig), nil
+		},
+		make: func(ctx context.Context) error {
+			_, err := subscriptions().Get(path).Context(ctx).Do()
+			if there, err := found(err); err != nil {
+				return err
+			} else if there {
+				change := &pubsub.ModifyPushConfigRequest{PushConfig: to}
+				if to == nil {
+					change.PushConfig = &pubsub.PushConfig{}
+				}
+				_, err := subscriptions().ModifyPushConfig(path, change).Context(ctx).Do()
+				return err
+			}
+			_, err = subscriptions().Create(path, &pubsub.Subscription{
+				Topic: s.topicPath(), AckDeadlineSeconds: ackSeconds, ExpirationPolicy: &pubsub.ExpirationPolicy{},
+				MessageRetentionDuration: keptFor, PushConfig: to,
+			}).Context(ctx).Do()
+			return err
+		},
+		remove: func(ctx context.Context) error {
+			_, err := subscriptions().Delete(path).Context(ctx).Do()
+			return err
+		},
+	}
+}
+
+// readPlace reads where the files lie that become jobs.
+func (s *Setup) readPlace() error {
+	bucket, prefix, err := driver.DAGPlace(s.cfg.DAGs)
+	s.bucket, s.prefix = strings.TrimPrefix(bucket, driver.DAGScheme), prefix
+	return err
+}

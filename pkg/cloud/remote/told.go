@@ -1,0 +1,117 @@
+package remote
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/push"
+	"github.com/tradewind-broker/tradewind/pkg/identity"
+)
+
+// Why something is not read.
+const (
+	unreadToken = "token"  // it is not the cloud's
+	unreadWords = "notice" // it is no news
+	unreadGone  = "gone"   // the file is not there, or not that writing of it
+	unreadLarge = "large"  // more than an answer holds
+)
+
+// Pushed is a push.Read: the token is checked where the cloud's keys are known.
+func (c *Client) Pushed(ctx context.Context, bearer string, body []byte) (push.News, error) {
+	a, err := c.ask(ctx, call{Op: opPush, Bearer: bearer, Body: body})
+	switch {
+	case err != nil:
+		return push.News{}, err
+	case a.Unread == unreadToken:
+		return push.News{}, fmt.Errorf("%w: %s", identity.ErrInvalid, a.Why)
+	case a.Unread == unreadWords:
+		return push.News{}, fmt.Errorf("%w: %s", push.ErrNotice, a.Why)
+	}
+	return a.News, nil
+}
+
+// pushed answers it.
+func (s Server) pushed(ctx context.Context, in call) (out answer, err error) {
+	if s.Pushed == nil {
+		return out, cloud.Errorf(s.Cloud.Name(), cloud.Invalid, codeUnknown, "this cloud pushes nothing here")
+	}
+	out.News, err = s.Pushed(ctx, in.Bearer, in.Body)
+	switch {
+	case errors.Is(err, identity.ErrInvalid):
+		return answer{Unread: unreadToken, Why: err.Error()}, nil
+	case errors.Is(err, push.ErrNotice):
+		return answer{Unread: unreadWords, Why: err.Error()}, nil
+	}
+	return out, err
+}
+
+// maxPacked bounds a file in an answer, bytes after gzip: a Lambda function answers with 6 MB of JSON at most.
+const maxPacked = 4 << 20
+
+var _ driver.Files = (*Client)(nil)
+
+// Read implements driver.Files. It fails with driver.ErrLarge for what does not fit into an answer, too.
+func (c *Client) Read(ctx context.Context, bucket, key string) (_ []byte, version string, err error) {
+	a, err := c.ask(ctx, call{Op: opRead, Bucket: bucket, Key: key})
+	switch {
+	case err != nil:
+		return nil, "", err
+	case a.Unread == unreadGone:
+		return nil, "", fmt.Errorf("%s: %w", a.Why, fs.ErrNotExist)
+	case a.Unread == unreadLarge:
+		return nil, "", fmt.Errorf("%w: %s", driver.ErrLarge, a.Why)
+	}
+	r, err := gzip.NewReader(bytes.NewReader(a.Packed))
+	if err != nil {
+		return nil, "", c.fail(cloud.Transient, codeGarbled, err)
+	}
+	body, err := io.ReadAll(io.LimitReader(r, driver.MaxFile+1))
+	if err != nil {
+		return nil, "", c.fail(cloud.Transient, codeGarbled, err)
+	}
+	return body, a.Version, nil
+}
+
+// Write implements driver.Files.
+func (c *Client) Write(ctx context.Context, bucket, key string, body []byte) error {
+	_, err := c.ask(ctx, call{Op: opWrite, Bucket: bucket, Key: key, Body: body})
+	return err
+}
+
+// file answers them.
+func (s Server) file(ctx context.Context, in call) (out answer, err error) {
+	if s.Files == nil {
+		return out, cloud.Errorf(s.Cloud.Name(), cloud.Invalid, codeUnknown, "no bucket's files are jobs here")
+	}
+	if in.Op == opWrite {
+		return out, s.Files.Write(ctx, in.Bucket, in.Key, in.Body)
+	}
+	body, version, err := s.Files.Read(ctx, in.Bucket, in.Key)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return answer{Unread: unreadGone, Why: in.Bucket + "/" + in.Key}, nil
+	case errors.Is(err, driver.ErrLarge):
+		return answer{Unread: unreadLarge, Why: err.Error()}, nil
+	case err != nil:
+		return out, err
+	}
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	_, err = w.Write(body)
+	if err = errors.Join(err, w.Close()); err != nil {
+		return out, err
+	}
+	if packed.Len() > maxPacked {
+		return answer{Unread: unreadLarge, Why: fmt.Sprintf("it has %d MiB gzipped, and at most %d come from here: "+
+			"submit it with the command line", packed.Len()>>20, maxPacked>>20)}, nil
+	}
+	out.Packed, out.Version = packed.Bytes(), version
+	return out, nil
+}
