@@ -54,15 +54,31 @@ func (c *Checker) checkKept(s *Job, cl record.Cluster) {
 		return
 	}
 	_, empty := c.suspended(s)
+	suspended := !empty.IsZero() || c.recordedSuspended(s) // the broker may act before it has answered who asked
 	unseen := slices.ContainsFunc(cl.Nodes, func(n record.Node) bool { return c.Now.Sub(n.Seen) > c.cfg.SilentFor })
 	dead := slices.ContainsFunc(s.machines, func(m *Machine) bool {
 		return m.Cluster == cl.ID && (!m.Alive() || !m.Speaks)
 	})
 	before := s.ending.step > 0 && s.ending.step < s.closed[cl.ID].step // then nothing of the job is kept any more
-	if before || s.user.Cancelled || s.user.Spec.Budget > 0 || !empty.IsZero() || unseen || dead ||
+	if before || s.user.Cancelled || s.user.Spec.Budget > 0 || suspended || unseen || dead ||
 		s.Record.Outcome == record.JobSucceeded || s.Record.State.Over() {
 		return
 	}
 	c.Violatef(InvKept, "%s was to be kept for %v, and is released after %v", cl.ID, s.user.Spec.KeepOnFailure,
 		c.Now.Sub(since).Round(time.Second))
+}
+
+// recordedSuspended says whether the records of a job, or of a queue that it is in, have it hold nothing.
+func (c *Checker) recordedSuspended(s *Job) bool {
+	if s.Record.Suspended() != nil {
+		return true
+	}
+	queue := s.Record.Queue
+	for range len(c.queues) + 1 {
+		if q := c.queues[queue]; q.Suspended.Drain && q.Closed {
+			return true
+		}
+		queue = c.queues[queue].Parent
+	}
+	return false
 }

@@ -108,9 +108,14 @@ func (g *planning) keepPacked(tasks []int, level dag.Level) {
 	}
 }
 
-// common is the first site at which each of some tasks has an option, the cheapest of the first task's; empty is none.
+// common is the first site at which each of some tasks has an option, the cheapest of the first that is to be planned;
+// empty is none.
 func (g *planning) common(tasks []int, level dag.Level) string {
-	for _, c := range g.options[tasks[0]] {
+	first := slices.IndexFunc(tasks, func(i int) bool { return len(g.options[i]) > 0 })
+	if first < 0 {
+		return ""
+	}
+	for _, c := range g.options[tasks[first]] {
 		at := c.site(level)
 		if !slices.ContainsFunc(tasks, func(i int) bool {
 			return len(g.options[i]) > 0 &&

@@ -73,3 +73,16 @@ func TestABudgetAndABlockAreKept(t *testing.T) {
 		t.Errorf("with aws blocked it goes to %s", plan.Of(0).ID)
 	}
 }
+
+// A task that is done packs the others no less.
+func TestWhatIsLeftOfAGroupIsPacked(t *testing.T) {
+	job := chain(3)
+	job.Tasks[2].Resources = []dag.Resources{{Region: "eu-west-1"}} // and the others are cheapest in us-east-1
+	job.Placement = []dag.Placement{{Pack: dag.LevelRegion}}
+	plan := planOf(t, record.PlanInput{Spec: job, Tasks: []*record.TaskFacts{{Done: true}, nil, nil}})
+	for _, i := range []int{1, 2} {
+		if c := plan.Of(i); c == nil || c.Offer.Region != "eu-west-1" {
+			t.Errorf("task %d goes to %+v", i, c)
+		}
+	}
+}
