@@ -79,8 +79,13 @@ func (m *Member) runs() bool {
 
 // DecideRunGang tells all of a gang to run, or none of it. All are written: if one is lost meanwhile nothing is
 // committed. Those that begin anew by themselves are told when all others run or are up as well, and the others hear of
-// them by being told again.
+// them by being told again. Where one waits for that, and none runs any more, the gang breaks: those that are up would
+// wait for it for ever, and hold what it may need.
 func DecideRunGang(members []Member, now time.Time) (d record.Decision) {
+	if waits := stranded(members); waits != nil {
+		d.Broken(*waits)
+		return d
+	}
 	alone := slices.ContainsFunc(members, func(m Member) bool { return m.runs() })
 	begins := false
 	for _, m := range members {
@@ -101,6 +106,19 @@ func DecideRunGang(members []Member, now time.Time) (d record.Decision) {
 		return record.Decision{}
 	}
 	return d
+}
+
+// stranded is a task of a gang that waits to begin anew by itself beside others of which none runs; nil where there is
+// none.
+func stranded(members []Member) *record.Task {
+	if slices.ContainsFunc(members, func(m Member) bool { return m.runs() }) {
+		return nil
+	}
+	i := slices.IndexFunc(members, func(m Member) bool { return m.Task.State == record.TaskQueued && m.Task.Alone })
+	if i < 0 {
+		return nil
+	}
+	return &members[i].Task
 }
 
 // RestartsAlone says whether a task of a gang that does not go on begins anew by itself, and which of the others says
