@@ -78,7 +78,7 @@ func TestABudgetAndABlockAreKept(t *testing.T) {
 func TestWhatIsLeftOfAGroupIsPacked(t *testing.T) {
 	job := chain(3)
 	job.Tasks[2].Resources = []dag.Resources{{Region: "eu-west-1"}} // and the others are cheapest in us-east-1
-	job.Placement = []dag.Placement{{Pack: dag.LevelRegion}}
+	job.Placement = []dag.Placement{{Pack: dag.LevelRegion, Of: []string{"a", "b", "c"}}}
 	plan := planOf(t, record.PlanInput{Spec: job, Tasks: []*record.TaskFacts{{Done: true}, nil, nil}})
 	for _, i := range []int{1, 2} {
 		if c := plan.Of(i); c == nil || c.Offer.Region != "eu-west-1" {
