@@ -38,7 +38,8 @@ func (a *app) buyFlags(c *cobra.Command, b *buyFlags) {
 			"them (default: agent/ or ../dist/agent beside this program)")
 	_ = c.MarkFlagDirname("agents")
 	f.DurationVar(&b.bootWithin, "boot-within", 0,
-		"how long a bought machine may take from its launch to its agent's first call,\nimages pulled included (default: 15m)")
+		"how long a bought machine may take from its launch to its agent's first\n"+
+			"call, images pulled included (default: 15m)")
 }
 
 // What a machine may be given to boot: less than a minute none needs, and a token to boot with lasts a day.
@@ -46,6 +47,19 @@ const (
 	leastBoot = time.Minute
 	mostBoot  = 12 * time.Hour
 )
+
+// checkBoot checks how long machines may take to boot, of which some are bought or none.
+func (b *buyFlags) checkBoot(bought bool) error {
+	switch {
+	case b.bootWithin == 0:
+		return nil
+	case !bought:
+		return command.BadInput("--clouds names the clouds", "--boot-within is for clouds that machines are bought on")
+	case b.bootWithin < leastBoot || b.bootWithin > mostBoot:
+		return command.BadInput("", "--boot-within: %s is not between %s and %s", b.bootWithin, leastBoot, mostBoot)
+	}
+	return nil
+}
 
 // buyOn fills the options of a broker with the clouds that it is to buy on.
 func (a *app) buyOn(o *host.Options, b *buyFlags) error {
@@ -59,12 +73,8 @@ func (a *app) buyOn(o *host.Options, b *buyFlags) error {
 	if err != nil {
 		return command.BadInput("", "--clouds: %v", err)
 	}
-	switch {
-	case b.bootWithin != 0 && len(chosen) == 0:
-		return command.BadInput("--clouds names the clouds",
-			"--boot-within is for clouds that machines are bought on")
-	case b.bootWithin != 0 && (b.bootWithin < leastBoot || b.bootWithin > mostBoot):
-		return command.BadInput("", "--boot-within: %s is not between %s and %s", b.bootWithin, leastBoot, mostBoot)
+	if err := b.checkBoot(len(chosen) > 0); err != nil {
+		return err
 	}
 	if len(chosen) == 0 {
 		if b.publicURL != "" {

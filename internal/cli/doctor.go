@@ -207,7 +207,8 @@ func (a *app) checkShell() Check {
 // checkAbility looks for what some tasks need of this computer, where they run on it.
 func checkAbility(ctx context.Context, name, able string, check func(context.Context) error) Check {
 	if err := check(ctx); err != nil {
-		return Check{Name: name, Verdict: checkNote, Detail: err.Error(), Hint: "only tasks that have " + name + " need it here"}
+		return Check{Name: name, Verdict: checkNote, Detail: err.Error(),
+			Hint: "only tasks that have " + name + " need it here"}
 	}
 	return Check{Name: name, Verdict: checkOK, Detail: able}
 }

@@ -36,7 +36,8 @@ func withConfig(env []string, settings [][2]string) []string {
 		out = append(out, kv)
 	}
 	for _, kv := range settings {
-		out = append(out, fmt.Sprintf("GIT_CONFIG_KEY_%d=%s", n, kv[0]), fmt.Sprintf("GIT_CONFIG_VALUE_%d=%s", n, kv[1]))
+		out = append(out, fmt.Sprintf("GIT_CONFIG_KEY_%d=%s", n, kv[0]),
+			fmt.Sprintf("GIT_CONFIG_VALUE_%d=%s", n, kv[1]))
 		n++
 	}
 	return append(out, count+strconv.Itoa(n))

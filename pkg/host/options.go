@@ -51,7 +51,8 @@ type Options struct {
 	Play map[string][]string
 	// PublicURL is where bought machines reach this broker (see the function PublicURL).
 	PublicURL string
-	// BootWithin is how long a bought machine may take from its launch to its agent's first call; 0 is the broker's own.
+	// BootWithin is how long a bought machine may take from its launch to its agent's first call; 0 is the broker's
+	// own.
 	BootWithin time.Duration
 	// Deployment is what bought machines are named or tagged after; empty is a name that the state folder keeps.
 	Deployment string

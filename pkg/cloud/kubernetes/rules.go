@@ -37,9 +37,9 @@ func keepRules(p *corev1.Pod, spec cloud.LaunchSpec) {
 		case r.Spread != "":
 			p.Labels[groupLabel+hash(r.Group)] = marked
 			p.Spec.TopologySpreadConstraints = append(p.Spec.TopologySpreadConstraints, corev1.TopologySpreadConstraint{
-				TopologyKey: topologyKeys[r.Spread], MaxSkew: int32(min(r.Most, math.MaxInt32)),
-				//nolint:gosec // bounded
-				MinDomains: new(int32(math.MaxInt32)), WhenUnsatisfiable: corev1.DoNotSchedule,
+				TopologyKey: topologyKeys[r.Spread],
+				MaxSkew:     int32(min(r.Most, math.MaxInt32)), //nolint:gosec // bounded
+				MinDomains:  new(int32(math.MaxInt32)), WhenUnsatisfiable: corev1.DoNotSchedule,
 				LabelSelector: inGroup(r.Group),
 			})
 		case r.Pack != "":
