@@ -5,6 +5,7 @@ import (
 	"container/heap"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -269,11 +270,11 @@ func (s *spread) part(b *branch) error {
 	g := &s.groups[n]
 	first := g.tasks[there[0]]
 	site := s.m.siteBy(&s.m.Tasks[first].Candidates[b.sol.Picks[first]], g.By)
-	stay, used := cloneLeft(b.left), 0
+	stay, used := maps.Clone(b.left), 0
 	for i, k := range there {
 		task := g.tasks[k]
 		if !slices.ContainsFunc(there[:i], func(before int) bool { return s.same(b, n, before, k) }) {
-			leaves := cloneLeft(stay)
+			leaves := maps.Clone(stay)
 			leaves[task] = s.filter(leaves, task, func(c *Candidate) bool { return s.m.siteBy(c, g.By) != site })
 			if err := s.try(leaves); err != nil {
 				return err
@@ -300,14 +301,6 @@ func (s *spread) filter(left map[int][]int, task int, keep func(*Candidate) bool
 		if (!cut || slices.Contains(of, c)) && keep(&s.m.Tasks[task].Candidates[c]) {
 			out = append(out, c)
 		}
-	}
-	return out
-}
-
-func cloneLeft(left map[int][]int) map[int][]int {
-	out := make(map[int][]int, len(left)+1)
-	for i, of := range left {
-		out[i] = of
 	}
 	return out
 }
