@@ -322,6 +322,9 @@ func (j *Job) Groups() (out []PlacementGroup) {
 	return out
 }
 
+// Has says whether a task, an index, is one of those that the rule is about.
+func (g *PlacementGroup) Has(task int) bool { return slices.Contains(g.Tasks, task) }
+
 // Aparts are the rules by which a task keeps apart from others.
 func (t *Task) Aparts() (out []*Placement) {
 	for n := range t.Placement {

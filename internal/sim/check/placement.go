@@ -128,12 +128,12 @@ func meet(a, b []place, level dag.Level) bool {
 // checkGroups checks the rules of a job that spread or pack, with one attempt more.
 func (c *Checker) checkGroups(s *Job, a record.Attempt, mine []place) {
 	for _, g := range s.user.Spec.Groups() {
-		if !slices.Contains(g.Tasks, a.Task) {
+		if !g.Has(a.Task) {
 			continue
 		}
 		all := slices.Clone(mine)
 		for _, k := range s.order {
-			if o := s.attempts[k]; k.task != a.Task && o.Outcome == "" && slices.Contains(g.Tasks, k.task) {
+			if o := s.attempts[k]; k.task != a.Task && o.Outcome == "" && g.Has(k.task) {
 				all = append(all, c.standsAt(o)...)
 			}
 		}

@@ -2,7 +2,6 @@ package attempt
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
@@ -12,7 +11,7 @@ import (
 // and the labels by which those of others know it.
 func (st *Buying) Rules() (rules []cloud.Rule, knownBy map[string]string) {
 	for n, g := range st.job.Groups() {
-		if g.Level() == dag.LevelRegion || !slices.Contains(g.Tasks, st.task.Index) {
+		if g.Level() == dag.LevelRegion || !g.Has(st.task.Index) {
 			continue
 		}
 		rules = append(rules, cloud.Rule{Group: fmt.Sprintf("%s/%d", st.Job.ID, n), Spread: string(g.Spread),

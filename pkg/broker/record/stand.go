@@ -166,12 +166,12 @@ type Clash struct {
 // spread or pack it, and those of either by which jobs keep apart.
 func Clashes(groups []dag.PlacementGroup, job string, task int, mine Stand, others []Placed) (out []Clash) {
 	for _, g := range groups {
-		if !slices.Contains(g.Tasks, task) {
+		if !g.Has(task) {
 			continue
 		}
 		var there []int
 		for i := range others {
-			if o := &others[i]; o.Job == job && o.Task != task && slices.Contains(g.Tasks, o.Task) {
+			if o := &others[i]; o.Job == job && o.Task != task && g.Has(o.Task) {
 				there = append(there, i)
 			}
 		}
@@ -285,6 +285,6 @@ func Minds(j *dag.Job, other Stand) bool {
 // IsRuled says whether a task has rules of placement, or labels by which those of others know it.
 func IsRuled(t *dag.Task, groups []dag.PlacementGroup, task int) bool {
 	return len(t.Labels) > 0 || len(t.Placement) > 0 || slices.ContainsFunc(groups, func(g dag.PlacementGroup) bool {
-		return slices.Contains(g.Tasks, task)
+		return g.Has(task)
 	})
 }

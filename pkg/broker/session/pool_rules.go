@@ -78,7 +78,7 @@ func (k *packing) group(wants []*want) {
 	for i, w := range wants {
 		for _, g := range w.a.groups {
 			level := g.Level()
-			if level != dag.LevelZone && level != dag.LevelRack || !slices.Contains(g.Tasks, w.a.waiting.Task) {
+			if level != dag.LevelZone && level != dag.LevelRack || !g.Has(w.a.waiting.Task) {
 				continue
 			}
 			n, is := known[g.Placement]
@@ -171,7 +171,7 @@ func (a *admission) needsRack() bool {
 		}
 	}
 	return slices.ContainsFunc(a.groups, func(g dag.PlacementGroup) bool {
-		return g.Level() == dag.LevelRack && slices.Contains(g.Tasks, a.waiting.Task)
+		return g.Level() == dag.LevelRack && g.Has(a.waiting.Task)
 	})
 }
 

@@ -182,7 +182,7 @@ func (s *Session) stand(d *record.Decision, a *admission) error {
 	t := &a.spec.Tasks[a.waiting.Task]
 	id := record.ClusterID(a.job.ID, a.waiting.Task, a.task.Attempt)
 	keys := record.LabelStandsKeys(t)
-	grouped := func(g dag.PlacementGroup) bool { return slices.Contains(g.Tasks, a.waiting.Task) }
+	grouped := func(g dag.PlacementGroup) bool { return g.Has(a.waiting.Task) }
 	if slices.ContainsFunc(a.groups, grouped) {
 		keys = append(keys, record.StandsKey(a.job.ID))
 	}
