@@ -44,11 +44,24 @@ func (c *Checker) Final() {
 			return
 		}
 		if !s.Record.State.Over() {
-			c.Violate(InvEnds, s.describe()+"; bus: "+c.world.Queued())
+			c.Violate(InvEnds, s.describe()+c.waitsFor(s)+"; bus: "+c.world.Queued())
 		}
 		c.finalJob(s)
 	}
 	c.rest()
+}
+
+// waitsFor says what the broker itself says of a job's tasks that wait.
+func (c *Checker) waitsFor(s *Job) (text string) {
+	why, err := c.world.Broker().WhyWaiting(context.Background(), s.ID)
+	if err != nil {
+		return "; why it waits: " + err.Error()
+	}
+	text = "; " + why.Reason
+	for _, t := range why.Tasks {
+		text += "; " + t.Task + ": " + strings.Join(t.Reasons, ", ")
+	}
+	return text
 }
 
 func (c *Checker) finalJob(s *Job) {
