@@ -5,7 +5,6 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"time"
 
 	awssdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -180,8 +179,5 @@ func (r *Refresher) reserved(ctx context.Context, base *catalog.Catalog, region 
 	if err != nil {
 		return nil, err
 	}
-	return base.WithReserved(func(k *catalog.Reserved) bool {
-		return k.Cloud == aws.Name && k.Region == region && k.By != catalog.BySettings ||
-			!k.Until.IsZero() && k.Until.Before(r.Now().Add(-24*time.Hour))
-	}, found)
+	return base.WithTold(catalog.Told{Cloud: aws.Name, Region: region, Now: r.Now()}, found)
 }
