@@ -212,8 +212,6 @@ func testDAGBucket(t *testing.T, s *shell) {
 	if !strings.Contains(said, "committed") || !strings.Contains(said, "reserved@cud-e2-us-central1") {
 		t.Errorf("plan:\n%s", said)
 	}
-	t.Log(said)
-	t.Log(s.must("tradewind catalog search --instance-type e2-standard-4 --region us-central1 --limit 1"))
 	if said := s.must("tradewind plan -o json " + file); !strings.Contains(said, `"reservation": "cud-e2-us-central1"`) {
 		t.Errorf("plan:\n%s", said)
 	}
