@@ -17,6 +17,7 @@ METHODS = {
         "subnetworks.get", "subnetworks.list",
         "firewalls.get", "firewalls.list", "firewalls.insert", "firewalls.delete",
         "disks.list", "disks.aggregatedList", "addresses.aggregatedList", "reservations.aggregatedList",
+        "regionCommitments.aggregatedList",
     ],
     "pubsub.v1": [
         "projects.topics.create", "projects.topics.get", "projects.topics.delete", "projects.topics.publish",

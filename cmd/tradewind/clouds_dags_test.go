@@ -198,6 +198,23 @@ func testDAGBucket(t *testing.T, s *shell) {
 	if said := s.must("tradewind plan " + file); !strings.Contains(said, "reserved") {
 		t.Errorf("plan:\n%s", said)
 	}
+	// so is what it has committed itself to use, which machines of several types share
+	google.Commit("us-central1", "year", "GENERAL_PURPOSE_E2", 12, 48, time.Now().Add(1000*time.Hour))
+	s.must("tradewind catalog refresh")
+	if said := s.must("tradewind catalog search --instance-type e2-standard-4 --region us-central1 --limit 1"); !strings.Contains(said, "committed: 3") {
+		t.Errorf("after refresh:\n%s", said)
+	}
+	wide := strings.Replace(strings.Replace(dropped, "name: dropped", "name: wide", 1), "cpus: 1+", "cpus: 4+", 1)
+	if err := os.WriteFile(file, []byte(wide), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	said := s.must("tradewind plan " + file)
+	if !strings.Contains(said, "committed") || !strings.Contains(said, "reserved@cud-e2-us-central1") {
+		t.Errorf("plan:\n%s", said)
+	}
+	if said := s.must("tradewind plan -o json " + file); !strings.Contains(said, `"reservation": "cud-e2-us-central1"`) {
+		t.Errorf("plan:\n%s", said)
+	}
 	stop()
 	if left := google.Leftovers(); len(left) > 0 {
 		t.Errorf("left on Google: %v", left)

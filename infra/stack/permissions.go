@@ -317,6 +317,7 @@ func (d *deployment) prices() {
 		"ec2:DescribeRegions", "ec2:DescribeAvailabilityZones", "ec2:DescribeInstanceTypes",
 		"ec2:DescribeInstanceTypeOfferings", "ec2:DescribeCapacityReservations", "ec2:DescribeReservedInstances",
 		"ec2:DescribeSpotPriceHistory", "pricing:GetProducts", "servicequotas:ListServiceQuotas",
+		"savingsplans:DescribeSavingsPlans", "savingsplans:DescribeSavingsPlanRates",
 	}, "*")
 	catalog := *d.work.BucketArn() + "/" + prefixCatalog + "*"
 	d.grant(events.FnRefresh, "CatalogueKept", []string{"s3:GetObject", "s3:PutObject"}, catalog)

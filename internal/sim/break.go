@@ -7,6 +7,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/sim/mangle"
+	"github.com/tradewind-broker/tradewind/internal/sim/planner"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
@@ -82,6 +83,8 @@ const (
 	Fleeting Break = "fleeting"
 	// Crowding: nobody remembers who runs on what an account has reserved.
 	Crowding Break = "crowding"
+	// Overcommitted: nobody remembers how much a gang takes of a commitment: each counts as one machine.
+	Overcommitted Break = "overcommitted"
 	// Circling: nobody remembers that a reservation was in use, so that a gang that found no room there goes there
 	// again at once.
 	Circling Break = "circling"
@@ -102,7 +105,7 @@ func Breaks() []Break {
 	return []Break{NoOutbox, NoSeen, NoConditions, NoToken, NoBlock, NoTerminate, LossyBus, NoReconcile, NoBudget,
 		Forgetful, Overtaking, NoPartitions, NoGang, Loners, Herd, Headless, NoHold, OldPrice, Swinging, Asleep,
 		Stuck, NoUploads, Generous, Lasting, Hasty, Homesick, Careless, Stale, Deaf, Restless, Unmeasured,
-		Fleeting, Crowding, Circling, Impatient, Nameless, Nightless, Mingling}
+		Fleeting, Crowding, Overcommitted, Circling, Impatient, Nameless, Nightless, Mingling}
 }
 
 // forgotten are fields that a broken store loses: of which records, from where to where.
@@ -126,6 +129,10 @@ func (b Break) tx(tx store.Tx) store.Tx {
 		return mangle.Without(tx, "seen#")
 	case Crowding:
 		return mangle.Without(tx, record.PartHeld)
+	case Overcommitted:
+		return mangle.AsOne(tx, func(k store.Key) bool {
+			return k.Partition == record.PartHeld && strings.Contains(k.Sort, planner.Committed)
+		})
 	case Mingling:
 		return mangle.Drop(tx, func(w store.Write) bool {
 			return w.Key.Partition == record.PartStands || w.Key.Sort == "stands"
@@ -193,7 +200,7 @@ func (b Break) moves() bool {
 }
 
 // gangs says whether the break is of something that only gangs have.
-func (b Break) gangs() bool { return b == Herd || b == Headless || b == Circling }
+func (b Break) gangs() bool { return b == Herd || b == Headless || b == Circling || b == Overcommitted }
 
 // keep is how many checkpoints an agent keeps.
 func (b Break) keep() int {

@@ -39,7 +39,7 @@ func (o Options) planner(seed uint64) broker.Planner {
 	if o.Planner != nil {
 		return o.Planner
 	}
-	return planner.Having(o.reserved(seed))
+	return planner.Having(o.reserved(seed), o.committed(seed))
 }
 
 // The share of worlds whose accounts have some machines already, and the share of what is sold that they have.
@@ -62,6 +62,22 @@ func (o Options) reserved(seed uint64) map[string]int {
 			if o.Break == Circling {
 				all[l.ID()] = 1 // so that no gang fits
 			}
+		}
+	}
+	return all
+}
+
+// committed are how many vCPUs accounts have committed themselves to use, by CLOUD/REGION: room for a small machine or
+// two, or for one that is big.
+func (o Options) committed(seed uint64) map[string]int {
+	r := timeline.NewRandom(seed, "committed")
+	if o.steady || o.Break == Circling || !r.Chance(shareReserved) && o.Break != Overcommitted {
+		return nil
+	}
+	all := map[string]int{}
+	for _, l := range weather.Catalogue() {
+		if id := l.Cloud + "/" + l.Region; all[id] == 0 && (r.Chance(reservedKinds) || o.Break == Overcommitted) {
+			all[id] = 4 * (1 + r.IntN(5))
 		}
 	}
 	return all

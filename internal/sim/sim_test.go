@@ -86,19 +86,21 @@ func TestABrokenSystemIsNoticed(t *testing.T) {
 		NoOutbox: 1, NoSeen: 6, NoConditions: 3, NoToken: 12, NoBlock: 3, NoTerminate: 2,
 		LossyBus: 3, NoReconcile: 8, NoBudget: 8, Forgetful: 6, Overtaking: 8, NoPartitions: 8, NoGang: 10, NoHold: 6, OldPrice: 30, Swinging: 24, Asleep: 8,
 		NoUploads: 20, Generous: 12, Lasting: 10, Hasty: 8, Stuck: 2, Homesick: 6, Careless: 12, Stale: 8, Deaf: 24, Loners: 12, Herd: 6, Headless: 6, Restless: 6, Unmeasured: 6, Fleeting: 8,
-		Crowding:  12,
-		Circling:  10,
-		Impatient: 8,
-		Nameless:  6, Nightless: 10, Mingling: 8,
+		Crowding:      12,
+		Overcommitted: 12,
+		Circling:      10,
+		Impatient:     8,
+		Nameless:      6, Nightless: 10, Mingling: 8,
 	}
 	// Of what there is one break for alone, the invariant that has to notice it.
 	by := map[Break]string{
 		NoUploads: check.InvUpload, Generous: check.InvScope, Lasting: check.InvGrant, Hasty: check.InvObject, Stuck: check.InvBound, Homesick: check.InvPlace,
 		Careless: check.InvBooked, Stale: check.InvHealthy, Deaf: check.InvNotice, Loners: check.InvJoin, Herd: check.InvRole, Headless: check.InvChief, Restless: check.InvSuspended, Unmeasured: check.InvQuota, Fleeting: check.InvKept,
-		Crowding:  check.InvReserved,
-		Circling:  check.InvCircles,
-		Impatient: check.InvPatience,
-		Nameless:  check.InvSpace, Nightless: check.InvWindow, Mingling: check.InvPlaced,
+		Crowding:      check.InvReserved,
+		Overcommitted: check.InvReserved,
+		Circling:      check.InvCircles,
+		Impatient:     check.InvPatience,
+		Nameless:      check.InvSpace, Nightless: check.InvWindow, Mingling: check.InvPlaced,
 	}
 	for _, b := range Breaks() {
 		t.Run(string(b), func(t *testing.T) {

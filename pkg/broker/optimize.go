@@ -298,7 +298,8 @@ func held(u *unit.Unit, in *record.PlanInput) error {
 	for _, h := range all {
 		for _, cl := range there {
 			if n := h.Clusters[cl.ID]; n > 0 && cl.Holds() {
-				in.Held[h.ID] = append(in.Held[h.ID], record.Holding{Job: cl.Job, Task: cl.Task, Machines: n})
+				_, takes := cl.Offer.Room(n)
+				in.Held[h.ID] = append(in.Held[h.ID], record.Holding{Job: cl.Job, Task: cl.Task, Takes: takes})
 			}
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/catalog/capacity"
 )
 
 // Kind is the type of a failure; it decides what failover does.
@@ -97,6 +99,19 @@ type Offer struct {
 	// the machines are to run on that; Reserved is how many may at once.
 	Reservation string `json:"reservation,omitempty"`
 	Reserved    int    `json:"reserved,omitempty"`
+	// Has and Takes are set, in the place of Reserved, where Reservation is a commitment that machines of several types
+	// share: how much of it may be in use at once, and how much one machine takes.
+	Has   capacity.Amount `json:"has,omitzero"`
+	Takes capacity.Amount `json:"takes,omitzero"`
+}
+
+// Room is how much there may be in use at once of the capacity that the offer is on, and how much of it so many machines
+// take.
+func (o *Offer) Room(machines int) (has, takes capacity.Amount) {
+	if o.Takes.IsZero() {
+		return capacity.Machines(o.Reserved), capacity.Machines(machines)
+	}
+	return o.Has, o.Takes.Times(machines)
 }
 
 // DefaultDiskGiB is the root disk of a machine that asks for none.

@@ -17,6 +17,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/planner"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/accel"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/capacity"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
@@ -119,6 +120,9 @@ type FoundOffer struct {
 	catalog.Match
 	Reservation string `json:"reservation,omitempty"`
 	Reserved    int    `json:"reserved,omitempty"`
+	// Has and Takes are how much there is of a commitment, and how much a machine takes of it.
+	Has   capacity.Amount `json:"has,omitzero"`
+	Takes capacity.Amount `json:"takes,omitzero"`
 }
 
 // reservedOffers are those on capacity that the account has already, as far as they suit a query.
@@ -133,12 +137,19 @@ func reservedOffers(c *catalog.Catalog, q catalog.Query) (all []FoundOffer, err 
 	}
 	err = c.Visit(q, func(m *catalog.Match) bool {
 		for i := range known {
-			if k := &known[i]; k.Covers(&m.Offer) {
-				on := *m
-				on.USDPerHour = k.USDPerHour + m.SurchargeUSD
-				all = append(all, FoundOffer{ID: planner.ReservedOffer(m, k), Match: on, Reservation: k.ID,
-					Reserved: k.Count})
+			k := &known[i]
+			takes, ok := k.Takes(&m.Offer)
+			n := k.Has().Holds(takes)
+			if !ok || n == 0 {
+				continue
 			}
+			on := *m
+			on.USDPerHour = k.USDPerHour + m.SurchargeUSD
+			one := FoundOffer{ID: planner.ReservedOffer(m, k), Match: on, Reservation: k.ID, Reserved: n}
+			if k.Commitment != nil {
+				one.Has, one.Takes = k.Has(), takes
+			}
+			all = append(all, one)
 		}
 		return true
 	})
@@ -152,6 +163,9 @@ func reservedOffers(c *catalog.Catalog, q catalog.Query) (all []FoundOffer, err 
 func (o *FoundOffer) market() string {
 	if o.Reservation == "" {
 		return o.Market.String()
+	}
+	if !o.Takes.IsZero() {
+		return fmt.Sprintf("committed: %d", o.Reserved)
 	}
 	return fmt.Sprintf("reserved: %d", o.Reserved)
 }

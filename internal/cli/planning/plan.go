@@ -19,6 +19,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/planner"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/capacity"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
@@ -139,21 +140,24 @@ type PlanResult struct {
 
 // PlanTask is where a plan runs a task.
 type PlanTask struct {
-	Name         string          `json:"name"`
-	After        []string        `json:"after,omitempty"`
-	Offer        string          `json:"offer"`
-	Cloud        string          `json:"cloud"`
-	Region       string          `json:"region"`
-	Zone         string          `json:"zone,omitempty"`
-	InstanceType string          `json:"instanceType"`
-	Accelerator  string          `json:"accelerator,omitempty"` // V100:8
-	Market       string          `json:"market"`                // spot or on-demand
-	Nodes        int             `json:"nodes"`
-	USDPerHour   float64         `json:"usdPerHour"`     // of one machine
-	Hours        float64         `json:"hours"`          // expected
-	Time         *history.Figure `json:"time,omitempty"` // how long it is taken to run there, and where that is from
-	USD          float64         `json:"usd"`            // expected
-	Runners      []record.Runner `json:"runners,omitempty"`
+	Name         string   `json:"name"`
+	After        []string `json:"after,omitempty"`
+	Offer        string   `json:"offer"`
+	Cloud        string   `json:"cloud"`
+	Region       string   `json:"region"`
+	Zone         string   `json:"zone,omitempty"`
+	InstanceType string   `json:"instanceType"`
+	Accelerator  string   `json:"accelerator,omitempty"` // V100:8
+	Market       string   `json:"market"`                // spot, on-demand, reserved or committed
+	// Reservation is the capacity that the account has already and that it runs on; Takes is how much of a commitment.
+	Reservation string          `json:"reservation,omitempty"`
+	Takes       capacity.Amount `json:"takes,omitzero"`
+	Nodes       int             `json:"nodes"`
+	USDPerHour  float64         `json:"usdPerHour"`     // of one machine
+	Hours       float64         `json:"hours"`          // expected
+	Time        *history.Figure `json:"time,omitempty"` // how long it is taken to run there, and where that is from
+	USD         float64         `json:"usd"`            // expected
+	Runners     []record.Runner `json:"runners,omitempty"`
 }
 
 func (a app) plan(ctx context.Context, path string, o *planOptions) error {
@@ -305,7 +309,11 @@ func (t *PlanTask) place(c *record.Planned) {
 		t.Market = catalog.Spot.String()
 	}
 	if c.Offer.Reservation != "" {
-		t.Market = "reserved"
+		t.Market, t.Reservation = "reserved", c.Offer.Reservation
+		if !c.Offer.Takes.IsZero() {
+			_, t.Takes = c.Offer.Room(t.Nodes)
+			t.Market = "committed"
+		}
 	}
 	if c.Offer.Accelerator != "" {
 		t.Accelerator = dag.AcceleratorKey(c.Offer.Accelerator, c.Offer.AccelCount)

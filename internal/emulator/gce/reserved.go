@@ -3,6 +3,7 @@ package gce
 import (
 	"net/http"
 	"slices"
+	"time"
 
 	compute "google.golang.org/api/compute/v1"
 )
@@ -101,4 +102,32 @@ func (c *Cloud) named(zone, machineType string, a *compute.ReservationAffinity, 
 			a.Values[0] + "' does not have available resources for the request."}
 	}
 	return nil, invalid("Specified reservation '%s' does not exist.", a.Values[0])
+}
+
+// Commit has the project commit itself to vCPUs and memory of a machine family in a region: kind is Google's word for
+// the family, such as GENERAL_PURPOSE_N2.
+func (c *Cloud) Commit(region, name, kind string, vcpus, gib int, until time.Time) *compute.Commitment {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	one := &compute.Commitment{
+		Kind: "compute#commitment", Id: c.number(), Name: name, Region: c.link("regions/%s", region), Status: "ACTIVE",
+		SelfLink: c.link("regions/%s/commitments/%s", region, name), Type: kind, Category: "MACHINE",
+		Plan: "TWELVE_MONTH", EndTimestamp: until.UTC().Format(time.RFC3339),
+		Resources: []*compute.ResourceCommitment{
+			{Type: "VCPU", Amount: int64(vcpus)}, {Type: "MEMORY", Amount: int64(gib) << 10},
+		},
+	}
+	c.world.commitments = append(c.world.commitments, one)
+	return one
+}
+
+func (c *Cloud) aggregateCommitments(*call) (any, *Fault) {
+	items := map[string]compute.CommitmentsScopedList{}
+	for _, one := range c.world.commitments {
+		scope := "regions/" + base(one.Region)
+		part := items[scope]
+		part.Commitments = append(part.Commitments, one)
+		items[scope] = part
+	}
+	return &compute.CommitmentAggregatedList{Kind: "compute#commitmentAggregatedList", Items: items}, nil
 }

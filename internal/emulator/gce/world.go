@@ -25,6 +25,7 @@ type world struct {
 	unsold    map[string]bool // zone/machine type
 
 	reservations []*compute.Reservation
+	commitments  []*compute.Commitment
 	occupied     map[string]int // machines of others, by reservation
 }
 

@@ -1,6 +1,9 @@
 package check
 
-import "github.com/tradewind-broker/tradewind/pkg/broker/record"
+import (
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/capacity"
+)
 
 // checkReserved adds up who is at work on reserved capacity, by the clusters of the jobs that the transaction touched
 // and of all others.
@@ -14,19 +17,19 @@ func (c *Checker) checkReserved() {
 	if !touched {
 		return
 	}
-	used, there := map[string]int{}, map[string]int{}
+	used, there := map[string]capacity.Amount{}, map[string]capacity.Amount{}
 	for _, s := range c.order {
 		for _, cl := range s.clusters {
 			if id, reserved := record.HeldBy(cl.Offer); reserved && cl.Holds() {
-				used[id] += len(cl.Nodes)
-				there[id] = cl.Offer.Reserved
+				has, takes := cl.Offer.Room(len(cl.Nodes))
+				used[id], there[id] = used[id].Plus(takes), has
 			}
 		}
 	}
 	for _, s := range c.touched {
 		for _, cl := range s.clusters {
-			if id, _ := record.HeldBy(cl.Offer); used[id] > there[id] {
-				c.Violatef(InvReserved, "%d machines are at work on the %d of %s", used[id], there[id], id)
+			if id, _ := record.HeldBy(cl.Offer); !used[id].Within(there[id]) {
+				c.Violatef(InvReserved, "%s are in use of the %s of %s", used[id], there[id], id)
 				return
 			}
 		}

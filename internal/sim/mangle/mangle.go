@@ -3,6 +3,7 @@ package mangle
 
 import (
 	"bytes"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -40,6 +41,20 @@ func WithoutField(tx store.Tx, sort, field, end string) store.Tx {
 		if strings.HasPrefix(w.Key.Sort, sort) && found {
 			_, after, _ := bytes.Cut(rest, []byte(end))
 			w.Body = slices.Concat(before, after)
+		}
+	}
+	return tx
+}
+
+// counts are the numbers of a record's body.
+var counts = regexp.MustCompile(`:\d+`)
+
+// AsOne has every number in some records be 1.
+func AsOne(tx store.Tx, of func(store.Key) bool) store.Tx {
+	tx.Writes = slices.Clone(tx.Writes)
+	for i := range tx.Writes {
+		if w := &tx.Writes[i]; of(w.Key) {
+			w.Body = counts.ReplaceAll(w.Body, []byte(":1"))
 		}
 	}
 	return tx

@@ -11,6 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/sim/weather"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/capacity"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
@@ -22,29 +23,37 @@ type planner struct {
 	overhead time.Duration // to launch, boot and stage, and what goes wrong with it
 	detect   time.Duration // until a machine that was taken is missed
 	reserved map[string]int
+	// committed are how many vCPUs an account has committed itself to use, by CLOUD/REGION.
+	committed map[string]int
 }
 
 // New makes one. It is safe for concurrent use.
-func New() broker.Planner { return Having(nil) }
+func New() broker.Planner { return Having(nil, nil) }
 
-// Having makes one for accounts that have some machines already, by the ID of their listing. Jobs with a deadline or a
+// Having makes one for accounts that have some machines already, by the ID of their listing, and some vCPUs that
+// machines of all types share, by CLOUD/REGION. Jobs with a deadline or a
 // budget do without, as they may find these taken, and are promised otherwise. It takes no care that one plan puts no
 // more on them than there are: that is the broker's.
-func Having(reserved map[string]int) broker.Planner {
-	return &planner{list: weather.Catalogue(), overhead: PlannedOverhead, detect: PlannedDetect, reserved: reserved}
+func Having(reserved, committed map[string]int) broker.Planner {
+	return &planner{list: weather.Catalogue(), overhead: PlannedOverhead, detect: PlannedDetect, reserved: reserved,
+		committed: committed}
 }
 
 // Reserves implements broker.Planner.
-func (p *planner) Reserves(context.Context) bool { return len(p.reserved) > 0 }
+func (p *planner) Reserves(context.Context) bool { return len(p.reserved)+len(p.committed) > 0 }
 
 // reservedShare is what of the price on demand an hour on a reserved machine costs on the margin.
 const reservedShare = 0.1
+
+// Committed begins the ID of a commitment.
+const Committed = "commitment-"
 
 // choice is one offer for one task.
 type choice struct {
 	weather.Listing
 	spot  bool
 	mine  int           // of a reserved one, how many there are; 0 is none
+	vcpus int           // of one that is committed to, how many vCPUs there are; 0 is none
 	rate  float64       // USD per hour of one machine
 	usd   float64       // expected, for what is left of the task
 	run   time.Duration // for what is left of the task
@@ -53,8 +62,11 @@ type choice struct {
 }
 
 func (c choice) id() string {
-	if c.mine > 0 {
+	switch {
+	case c.mine > 0:
 		return c.ID() + "/reserved"
+	case c.vcpus > 0:
+		return c.ID() + "/committed"
 	}
 	if c.spot {
 		return c.ID() + "/" + string(dag.MarketSpot)
@@ -67,6 +79,10 @@ func (c choice) offer() cloud.Offer {
 	o := c.Offer(c.spot, c.rate)
 	if c.mine > 0 {
 		o.Reservation, o.Reserved = c.InstanceType+"-"+c.Zone, c.mine
+	}
+	if c.vcpus > 0 {
+		o.Reservation = Committed + c.Region
+		o.Has, o.Takes = capacity.TakenBy(float64(c.vcpus), 0), capacity.TakenBy(c.VCPU, 0)
 	}
 	return o
 }
@@ -138,8 +154,10 @@ func (g *planning) task(i int) {
 				slowest = max(slowest, c.safe)
 			}
 			g.options[i] = append(g.options[i], c)
-			if own, ok := g.own(t, c); ok && !g.blocked(own) {
-				g.options[i] = append(g.options[i], own)
+			for _, own := range g.own(t, c) {
+				if !g.blocked(own) {
+					g.options[i] = append(g.options[i], own)
+				}
 			}
 		}
 	}
@@ -155,19 +173,29 @@ func (g *planning) task(i int) {
 	slices.SortStableFunc(g.options[i], func(a, b choice) int { return cmp.Compare(a.usd, b.usd) })
 }
 
-// own is the choice on a machine that the account has, where others leave room for the task.
-func (g *planning) own(t *dag.Task, c choice) (choice, bool) {
-	c.mine = g.reserved[c.ID()]
-	if c.spot || c.mine == 0 || g.in.DeadlineHours != nil || g.in.BudgetUSD != nil {
-		return c, false
+// own are the choices on what the account has, where others leave room for the task.
+func (g *planning) own(t *dag.Task, c choice) (all []choice) {
+	if c.spot || g.in.DeadlineHours != nil || g.in.BudgetUSD != nil {
+		return nil
 	}
 	c.rate, c.usd = c.rate*reservedShare, c.usd*reservedShare
-	id, _ := record.HeldBy(c.offer())
-	used := t.Nodes
-	for _, h := range g.in.Held[id] {
-		used += h.Machines
+	machine, shared := c, c
+	machine.mine, shared.vcpus = g.reserved[c.ID()], g.committed[c.Cloud+"/"+c.Region]
+	for _, on := range []choice{machine, shared} {
+		if on.mine+on.vcpus == 0 {
+			continue
+		}
+		o := on.offer()
+		id, _ := record.HeldBy(o)
+		has, used := o.Room(t.Nodes)
+		for _, h := range g.in.Held[id] {
+			used = used.Plus(h.Takes)
+		}
+		if used.Within(has) {
+			all = append(all, on)
+		}
 	}
-	return c, used <= c.mine
+	return all
 }
 
 // suits says whether a machine has what a task asks for.
@@ -335,7 +363,7 @@ func (g *planning) plan(picks []int, late bool) *record.Plan {
 		plan.Choice[i], plan.TaskUSD[i], plan.TaskHours[i] = at, c.usd, c.run.Hours()
 		cheapest := math.Inf(1)
 		for _, o := range options {
-			if !o.spot && o.mine == 0 {
+			if !o.spot && o.mine+o.vcpus == 0 {
 				cheapest = min(cheapest, o.usd)
 			}
 		}

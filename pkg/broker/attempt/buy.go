@@ -10,6 +10,7 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/capacity"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
@@ -25,9 +26,9 @@ type Buying struct {
 	job     *dag.Job // whose task it is
 	regions []string // that the job allows
 	blocks  []record.Block
-	// held is who runs on the reserved capacity that it is planned on, inUse with how many machines.
+	// held is who runs on the reserved capacity that it is planned on, inUse how much of it they take.
 	held  record.Occupancy
-	inUse int
+	inUse capacity.Amount
 }
 
 // Again loads what may have changed of an attempt since its intent: the job and the cluster. Nothing else writes the
@@ -106,7 +107,8 @@ func (st *Buying) hold(d *record.Decision) bool {
 	if o.Reservation == "" {
 		return true
 	}
-	if st.inUse+st.Attempt.Nodes > o.Reserved {
+	has, takes := o.Room(st.Attempt.Nodes)
+	if !st.inUse.Plus(takes).Within(has) {
 		return false
 	}
 	st.held.Clusters[record.ClusterID(st.Job.ID, st.task.Index, st.Attempt.Number)] = st.Attempt.Nodes
@@ -139,8 +141,7 @@ func DecideIntent(st *Buying, cfg record.Config, now time.Time) (d record.Decisi
 		}
 	}
 	if !st.hold(&d) {
-		reason := fmt.Sprintf("all %d machines of the reservation %s are in use", st.Attempt.Offer.Reserved,
-			st.Attempt.Offer.Reservation)
+		reason := full(st.Attempt.Offer)
 		d := decideBlocked(st, reason, now)
 		// For a short while nobody plans with it: two gangs that each got a part would else break up again and again.
 		d.Block(blockFor(st.Attempt.Offer, cloud.Transient, errors.New(reason), cfg, st.blocks, now))
@@ -176,6 +177,14 @@ func DecideIntent(st *Buying, cfg record.Config, now time.Time) (d record.Decisi
 	d.Put(record.ClusterKey(st.Cluster.ID), st.Cluster)
 	d.Put(record.TaskKey(st.Job.ID, st.task.Index), st.task)
 	return d, true
+}
+
+// full says that capacity has no room.
+func full(o cloud.Offer) string {
+	if !o.Takes.IsZero() {
+		return fmt.Sprintf("too much of the commitment %s is in use, of %s", o.Reservation, o.Has)
+	}
+	return fmt.Sprintf("all %d machines of the reservation %s are in use", o.Reserved, o.Reservation)
 }
 
 // decideBlocked ends an attempt whose place cannot be had now, and has its task planned anew.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/capacity"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
@@ -112,5 +113,34 @@ func TestOnlyTheReservationIsBlockedThatFailed(t *testing.T) {
 	b := blockFor(beside, cloud.Transient, cloud.Errorf("aws", cloud.Transient, "C", "m"), cfg, nil, now)
 	if record.BlockKey(a) == record.BlockKey(b) {
 		t.Error("one block overwrites the other")
+	}
+}
+
+// Of a commitment each machine takes what its type takes, whoever holds it.
+func TestRoomOnACommitmentIsCountedByWhatMachinesTake(t *testing.T) {
+	has := capacity.TakenBy(10, 64)
+	on := func(vcpu, gib float64) cloud.Offer {
+		return cloud.Offer{Cloud: "gcp", Region: "r", InstanceType: "m", Reservation: "cud", Has: has,
+			Takes: capacity.TakenBy(vcpu, gib)}
+	}
+	there := []record.Cluster{{ID: "other.0.1", State: record.ClusterUp, Offer: on(2, 16)}}
+	held := record.Occupancy{ID: "gcp/cud", Clusters: map[string]int{"other.0.1": 2}} // 4 vCPUs and 32 GiB
+	for _, c := range []struct {
+		offer  cloud.Offer
+		nodes  int
+		bought bool
+	}{
+		{on(6, 32), 1, true}, {on(3, 16), 2, true}, {on(6.5, 8), 1, false}, {on(1, 33), 1, false}, {on(3, 16), 3, false},
+	} {
+		st := &Buying{
+			Job: record.Job{ID: "j", State: record.JobRunning}, task: record.Task{Job: "j", Attempt: 1, State: record.TaskAdmitted},
+			Attempt: record.Attempt{Job: "j", Number: 1, Nodes: c.nodes, Offer: c.offer}, Spec: &dag.Task{},
+		}
+		st.held, st.inUse = held.Now(there)
+		if _, proceed := DecideIntent(st, record.DefaultConfig(), time.Unix(10_000, 0)); proceed != c.bought {
+			t.Errorf("%d of %s beside %s of %s: bought %v", c.nodes, c.offer.Takes, st.inUse, has, proceed)
+		} else if !proceed && !strings.Contains(st.Attempt.Reason, "of the commitment cud is in use, of 10 vCPUs and 64 GiB") {
+			t.Error(st.Attempt.Reason)
+		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/capacity"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
@@ -34,8 +35,10 @@ type match struct {
 	kg            float64 // kg CO2eq an hour; 0 where the grid is not known
 	// changes is what was learned of how a spot price changes, nil where it has not been seen to.
 	changes *record.MarketRecord
-	// reserved is the capacity that the account has, where the offer is on that; nil elsewhere.
+	// reserved is the capacity that the account has, where the offer is on that; nil elsewhere. takes is how much of it
+	// one machine takes.
 	reserved *catalog.Reserved
+	takes    capacity.Amount
 }
 
 // offerOf is an offer as a cloud is asked for it.
@@ -51,6 +54,9 @@ func (m *match) offer() cloud.Offer {
 	o := offerOf(&m.Match)
 	if m.reserved != nil {
 		o.Reservation, o.Reserved = m.reserved.ID, m.reserved.Count
+		if m.reserved.Commitment != nil {
+			o.Has, o.Takes = m.reserved.Has(), m.takes
+		}
 	}
 	return o
 }

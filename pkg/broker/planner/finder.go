@@ -125,6 +125,9 @@ func (f *finder) addAs(m *catalog.Match, id string, usd float64, reserved *catal
 		Match: *m, id: id, place: f.b.number[m.Place()], usd: usd + beside,
 		onDemand: onDemand + catalog.AttachedUSD(m.Cloud, f.disk, catalog.OnDemand), reserved: reserved,
 	}
+	if reserved != nil {
+		full.takes, _ = reserved.Takes(&m.Offer)
+	}
 	full.SurchargeUSD += beside
 	full.kg = full.kilowatts() * m.CarbonGPerKWh / 1000
 	if m.Market == catalog.Spot {
@@ -203,8 +206,8 @@ func (b *builder) undominated(all []*match, timed, byZone bool) []*match {
 	}
 	late := map[bool]int{false: 1}
 	slices.SortFunc(all, func(x, y *match) int {
-		return cmp.Or(cmp.Compare(x.usd, y.usd), cmp.Compare(x.rate, y.rate), late[inForce[x.id]]-late[inForce[y.id]],
-			strings.Compare(x.id, y.id))
+		return cmp.Or(cmp.Compare(x.usd, y.usd), cmp.Compare(x.rate, y.rate), x.takes.Compare(y.takes),
+			late[inForce[x.id]]-late[inForce[y.id]], strings.Compare(x.id, y.id))
 	})
 	type group struct {
 		cloud, region, zone, machine, accelerator string
@@ -235,7 +238,8 @@ func (b *builder) undominated(all []*match, timed, byZone bool) []*match {
 	return out
 }
 
-// beats tells whether k, which costs no more than m, is no worse in the rest.
+// beats tells whether k, which costs no more than m, is no worse in the rest. Of what the account has already, one that
+// takes less is better: all that it covers costs the same.
 func (b *builder) beats(k, m *match) bool {
-	return k.rate <= m.rate && (!b.countsCarbon() || k.kg <= m.kg || m.kg == 0)
+	return k.rate <= m.rate && k.takes.Within(m.takes) && (!b.countsCarbon() || k.kg <= m.kg || m.kg == 0)
 }

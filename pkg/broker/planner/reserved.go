@@ -9,6 +9,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/capacity"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 )
@@ -16,8 +17,8 @@ import (
 // reservations are what of the capacity that the account has already a job may be planned on.
 type reservations struct {
 	all    []*catalog.Reserved
-	places []string                               // CLOUD:REGION of them
-	free   map[*catalog.Reserved]int              // machines that no other job holds
+	places []string                               // CLOUD:REGION of them; nil where one is of all regions
+	free   map[*catalog.Reserved]capacity.Amount  // what no other job holds
 	own    map[*catalog.Reserved][]record.Holding // what this job holds
 	denied map[*catalog.Reserved]map[int]bool     // tasks that are not to be planned on it
 }
@@ -35,14 +36,16 @@ func (p *Planner) reservations(in record.PlanInput) *reservations {
 	if len(known) == 0 {
 		return nil
 	}
-	r := &reservations{free: map[*catalog.Reserved]int{}, own: map[*catalog.Reserved][]record.Holding{},
+	r := &reservations{free: map[*catalog.Reserved]capacity.Amount{}, own: map[*catalog.Reserved][]record.Holding{},
 		denied: map[*catalog.Reserved]map[int]bool{}}
+	everywhere := false
 	for i := range known {
 		k := &known[i]
 		if !k.Until.IsZero() && !k.Until.After(in.Now) {
 			continue
 		}
-		r.all, r.free[k], r.denied[k] = append(r.all, k), k.Count, map[int]bool{}
+		r.all, r.free[k], r.denied[k] = append(r.all, k), k.Has(), map[int]bool{}
+		everywhere = everywhere || k.Region == ""
 		if place := k.Cloud + ":" + k.Region; !slices.Contains(r.places, place) {
 			r.places = append(r.places, place)
 		}
@@ -50,16 +53,19 @@ func (p *Planner) reservations(in record.PlanInput) *reservations {
 			if h.Job == in.Job && in.Job != "" {
 				r.own[k] = append(r.own[k], h)
 			} else {
-				r.free[k] -= h.Machines
+				r.free[k] = r.free[k].Minus(h.Takes)
 			}
 		}
+	}
+	if everywhere {
+		r.places = nil
 	}
 	return r
 }
 
 // allows says whether a task with so many machines may be planned on the capacity of a match.
 func (r *reservations) allows(task, machines int, m *match) bool {
-	return machines <= r.free[m.reserved] && !r.denied[m.reserved][task]
+	return m.takes.Times(machines).Within(r.free[m.reserved]) && !r.denied[m.reserved][task]
 }
 
 // reserved adds, for a query, the offers that run on capacity which the account has, at what that costs on the margin.
@@ -97,8 +103,9 @@ func ReservedOffer(m *catalog.Match, k *catalog.Reserved) string {
 
 // choice is a task that a plan puts on reserved capacity.
 type choice struct {
-	task, machines int
-	saves          float64 // USD, against where it is cheapest otherwise
+	task  int
+	takes capacity.Amount
+	saves float64 // USD, against where it is cheapest otherwise
 }
 
 // fits says whether a plan puts no more on any capacity than there is. Where it does not, the tasks that save the
@@ -114,7 +121,7 @@ func (r *reservations) fits(b *builder, sol *optimizer.Solution) bool {
 		}
 		o := row.options[sol.Picks[i]]
 		if k := o.match.reserved; k != nil {
-			chosen[k] = append(chosen[k], choice{row.task, max(b.in.Spec.Tasks[row.task].Nodes, 1), saves(row, &o)})
+			chosen[k] = append(chosen[k], choice{row.task, b.takes(row.task, o.match), saves(row, &o)})
 		}
 	}
 	all := true
@@ -124,6 +131,11 @@ func (r *reservations) fits(b *builder, sol *optimizer.Solution) bool {
 		}
 	}
 	return all
+}
+
+// takes is how much of some capacity a task takes with an offer on it.
+func (b *builder) takes(task int, m *match) capacity.Amount {
+	return m.takes.Times(max(b.in.Spec.Tasks[task].Nodes, 1))
 }
 
 // saves is what an option costs less than the cheapest of the row that is not on the same capacity.
@@ -138,17 +150,17 @@ func saves(row row, o *option) float64 {
 }
 
 // beyond returns who of those that chose some capacity finds no room on it. A task fits where it, and those taken
-// before that may run at the same time, have no more machines than there are. So however many of them do run at once,
+// before that may run at the same time, take no more than there is. So however many of them do run at once,
 // the last that was taken has been counted with all others.
 func (r *reservations) beyond(b *builder, k *catalog.Reserved, picks []choice) (out []choice) {
-	sum := 0
+	var sum capacity.Amount
 	for _, h := range r.own[k] {
-		sum += h.Machines
+		sum = sum.Plus(h.Takes)
 	}
 	for _, c := range picks {
-		sum += c.machines
+		sum = sum.Plus(c.takes)
 	}
-	if sum <= r.free[k] {
+	if sum.Within(r.free[k]) {
 		return nil
 	}
 	slices.SortFunc(picks, func(x, y choice) int {
@@ -156,17 +168,17 @@ func (r *reservations) beyond(b *builder, k *catalog.Reserved, picks []choice) (
 	})
 	var taken []choice
 	for _, h := range r.own[k] {
-		taken = append(taken, choice{task: h.Task, machines: h.Machines})
+		taken = append(taken, choice{task: h.Task, takes: h.Takes})
 	}
 	order := r.order(b, len(taken)+len(picks))
 	for _, c := range picks {
-		at := c.machines
+		at := c.takes
 		for _, t := range taken {
 			if !order.apart(c.task, t.task) {
-				at += t.machines
+				at = at.Plus(t.takes)
 			}
 		}
-		if at > r.free[k] {
+		if !at.Within(r.free[k]) {
 			out = append(out, c)
 		} else {
 			taken = append(taken, c)

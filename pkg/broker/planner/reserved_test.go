@@ -12,6 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/planner"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/capacity"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
@@ -65,7 +66,7 @@ func TestWhatTheAccountHasIsUsedFirst(t *testing.T) {
 		t.Errorf("%+v %+v", got, c)
 	}
 	for name, in := range map[string]record.PlanInput{
-		"others use it": {Held: map[string][]record.Holding{"aws/cr-1": {{Job: "other", Machines: 1}}}},
+		"others use it": {Held: map[string][]record.Holding{"aws/cr-1": {{Job: "other", Takes: capacity.Machines(1)}}}},
 		"it has failed": {Blocks: []record.Block{{Cloud: "aws", Region: "us-east-1", Zone: "use1-az2", Kind: cloud.Transient,
 			InstanceType: "p3.2xlarge", Reservation: "cr-1", Until: time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)}}},
 		"spot is asked for": {Spec: readJob(t, with(", market: spot"))},
@@ -117,7 +118,7 @@ tasks:
 		t.Errorf("%+v", got.Of(0))
 	}
 	// What the job itself runs there counts, but for what waits for that.
-	held := map[string][]record.Holding{"aws/cr-1": {{Job: "j", Task: 0, Machines: 1}}}
+	held := map[string][]record.Holding{"aws/cr-1": {{Job: "j", Task: 0, Takes: capacity.Machines(1)}}}
 	facts := []*record.TaskFacts{{Fixed: true, Place: "aws:us-east-1", Hours: 1}, nil, nil}
 	got = plan(t, having(t, reservedV100(1)), record.PlanInput{Job: "j", Spec: readJob(t, side), Held: held, Tasks: facts})
 	if len(onReserved(got)) > 0 {
@@ -189,4 +190,119 @@ func parse(text string) *dag.Job {
 		panic(err) // of what this test writes itself
 	}
 	return j
+}
+
+// committed is a commitment to vCPUs and memory in a region that machines of two families share.
+func committed(vcpu, gib float64) catalog.Reserved {
+	takes := map[string]capacity.Amount{}
+	for kind, size := range map[string][2]float64{"m5.large": {2, 8}, "m5.xlarge": {4, 16}, "m5.4xlarge": {16, 64},
+		"r5.large": {2, 16}, "r5.xlarge": {4, 32}} {
+		takes["us-east-1/"+kind] = capacity.TakenBy(size[0], size[1])
+	}
+	return catalog.Reserved{Cloud: "aws", ID: "plan", Region: "us-east-1", By: catalog.ByCommittedUse,
+		Commitment: &catalog.Commitment{What: "m5 and r5", Has: capacity.TakenBy(vcpu, gib), Takes: takes}}
+}
+
+func TestACommitmentIsSharedByTypesAndTheSmallestThatDoIsTaken(t *testing.T) {
+	job := `
+tasks:
+  a: {run: x, time: 2h, resources: {cpus: 2+, memory: 8+, market: on-demand}}
+  b: {run: x, time: 2h, resources: {cpus: 4, memory: 32+, market: on-demand}}
+`
+	got := plan(t, having(t, committed(6, 40)), record.PlanInput{Spec: readJob(t, job)})
+	for i, want := range []string{"m5.large/reserved@plan", "r5.xlarge/reserved@plan"} {
+		c := got.Of(i)
+		if !strings.HasSuffix(c.ID, want) || c.Offer.Has != capacity.TakenBy(6, 40) || c.Offer.Takes.IsZero() {
+			t.Errorf("task %d is planned on %+v", i, c)
+		}
+	}
+	if got.USD > 0.1 || got.Status != "optimal" {
+		t.Errorf("%v USD, %s", got.USD, got.Status)
+	}
+	for what, c := range map[string]struct {
+		has  catalog.Reserved
+		held capacity.Amount
+		want string
+	}{
+		"too little memory for both": {committed(6, 39), capacity.Amount{}, "[1]"}, // which saves more
+		"too few vCPUs for both":     {committed(5, 99), capacity.Amount{}, "[1]"},
+		"no memory at all":           {committed(99, 0), capacity.Amount{}, "[]"},
+		"others have most of it":     {committed(6, 40), capacity.TakenBy(4, 16), "[0]"},
+	} {
+		in := record.PlanInput{Spec: readJob(t, job),
+			Held: map[string][]record.Holding{"aws/plan": {{Job: "other", Takes: c.held}}}}
+		if on := fmt.Sprint(onReserved(plan(t, having(t, c.has), in))); on != c.want {
+			t.Errorf("%s: %s are planned there", what, on)
+		}
+	}
+	// One of all regions covers what its table has, wherever that is.
+	everywhere := committed(2, 8)
+	everywhere.Region, everywhere.Commitment.Takes = "", map[string]capacity.Amount{"eu-west-1/m5.large": capacity.TakenBy(2, 8)}
+	got = plan(t, having(t, everywhere), record.PlanInput{Spec: readJob(t, job)})
+	if c := got.Of(0); c.Offer.Region != "eu-west-1" || c.Offer.Reservation != "plan" {
+		t.Errorf("%+v", c)
+	}
+}
+
+// Whatever tasks there are, of types that take different amounts of several things: no set of them that may run at
+// once takes more of anything than there is. All sets are looked at.
+func TestNoAntichainTakesMoreThanThereIs(t *testing.T) {
+	planners := map[int]*planner.Planner{}
+	has := map[int]capacity.Amount{}
+	for n := range 6 {
+		c := committed(float64(2+3*n), float64(40-4*n))
+		planners[n], has[n] = having(t, c), c.Commitment.Has
+	}
+	shared := 0
+	rapid.Check(t, func(t *rapid.T) {
+		n, which := rapid.IntRange(1, 7).Draw(t, "tasks"), rapid.IntRange(0, 5).Draw(t, "commitment")
+		var b strings.Builder
+		b.WriteString("tasks:\n")
+		nodes, before := make([]int, n), make([][]bool, n)
+		for i := range n {
+			before[i], nodes[i] = make([]bool, n), rapid.IntRange(1, 2).Draw(t, "nodes")
+			var after []string
+			for k := range i {
+				if rapid.IntRange(0, 2).Draw(t, "edge") == 0 {
+					after = append(after, fmt.Sprint("t", k))
+					before[i][k] = true
+					for x := range k {
+						before[i][x] = before[i][x] || before[k][x]
+					}
+				}
+			}
+			size := rapid.SampledFrom([]string{"cpus: 2+, memory: 8+", "cpus: 2, memory: 16+", "cpus: 4+", "cpus: 4, memory: 32"})
+			fmt.Fprintf(&b, "  t%d: {after: [%s], run: x, nodes: %d, time: %dh, resources: {%s}}\n", i,
+				strings.Join(after, ", "), nodes[i], rapid.IntRange(1, 9).Draw(t, "hours"), size.Draw(t, "size"))
+		}
+		got, err := planners[which].Plan(t.Context(), record.PlanInput{Spec: parse(b.String()), Now: time.Unix(1_800_000_000, 0)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		on := onReserved(got)
+		if len(on) > 1 {
+			shared++
+		}
+		for set := range 1 << len(on) {
+			var sum capacity.Amount
+			apart := true
+			for x := range on {
+				if set>>x&1 == 0 {
+					continue
+				}
+				o := got.Of(on[x]).Offer
+				_, takes := o.Room(nodes[on[x]])
+				sum = sum.Plus(takes)
+				for y := range x {
+					apart = apart && (set>>y&1 == 0 || !before[on[x]][on[y]])
+				}
+			}
+			if apart && !sum.Within(has[which]) {
+				t.Fatalf("%s at once of %s: tasks %v of\n%s", sum, has[which], on, b.String())
+			}
+		}
+	})
+	if shared == 0 {
+		t.Error("no two tasks ever shared it")
+	}
 }

@@ -3,10 +3,12 @@ package record
 import (
 	"slices"
 
+	"github.com/tradewind-broker/tradewind/pkg/catalog/capacity"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// Occupancy is who runs on capacity that an account has already: clusters, with how many machines each has of it.
+// Occupancy is who runs on capacity that an account has already: clusters, with how many machines each has on it. How
+// much of it these take is said by the offer that each was bought on.
 // Whoever intends to launch there adds itself in the same transaction. Nobody takes himself out: who is gone is known
 // by its cluster, and is forgotten when the next one comes.
 type Occupancy struct {
@@ -22,25 +24,26 @@ func HeldBy(o cloud.Offer) (id string, ok bool) {
 	return ReservedID(o.Cloud, o.Reservation), o.Reservation != ""
 }
 
-// Holding is a task that runs on reserved capacity, with so many machines.
+// Holding is a task that runs on reserved capacity, and how much of it its machines take.
 type Holding struct {
-	Job      string
-	Task     int
-	Machines int
+	Job   string
+	Task  int
+	Takes capacity.Amount
 }
 
 // Holds says whether a cluster counts among those that run on the reserved capacity that it was bought on: until its
 // work is over, and it is being terminated.
 func (cl *Cluster) Holds() bool { return cl.Offer.Reservation != "" && !cl.Released() }
 
-// Now is who holds it of the clusters that are there, and how many machines they have of it.
-func (h Occupancy) Now(there []Cluster) (now Occupancy, machines int) {
+// Now is who holds it of the clusters that are there, and how much they take of it.
+func (h Occupancy) Now(there []Cluster) (now Occupancy, used capacity.Amount) {
 	now = Occupancy{ID: h.ID, Clusters: map[string]int{}}
 	for id, n := range h.Clusters {
-		if slices.ContainsFunc(there, func(cl Cluster) bool { return cl.ID == id && cl.Holds() }) {
+		if at := slices.IndexFunc(there, func(cl Cluster) bool { return cl.ID == id && cl.Holds() }); at >= 0 {
 			now.Clusters[id] = n
-			machines += n
+			_, takes := there[at].Offer.Room(n)
+			used = used.Plus(takes)
 		}
 	}
-	return now, machines
+	return now, used
 }

@@ -31,8 +31,11 @@ func Permissions() []string {
 	}
 }
 
-// ReservedPermissions are those by which it is found what capacity the project has already; without them nobody looks.
-func ReservedPermissions() []string { return []string{"compute.reservations.list"} }
+// ReservedPermissions are those by which it is found what capacity the project has already, reserved and committed to;
+// without them nobody looks.
+func ReservedPermissions() []string {
+	return []string{"compute.reservations.list", "compute.commitments.list"}
+}
 
 // Check implements driver.Checker.
 func (c *Cloud) Check(ctx context.Context) (driver.Report, error) {

@@ -90,6 +90,11 @@ func (r *Refresher) Refresh(ctx context.Context) (Result, error) {
 	if len(res.Regions) == 0 {
 		return res, errors.Join(errs...)
 	}
+	if next, err := r.committed(ctx, base, names); err != nil {
+		keep(&res, log, "what the account has committed itself to pay", err)
+	} else {
+		base = next
+	}
 	res.Took = r.Now().Sub(began)
 	return res, renew.Save(ctx, r.Snapshots, base)
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"time"
 
 	awssdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -41,7 +40,7 @@ func Reserved(ctx context.Context, c *aws.Cloud, region string) ([]catalog.Reser
 	if err != nil {
 		return nil, aws.Typed(err)
 	}
-	paid, err := reservedInstances(ctx, client, region, zones, running)
+	paid, _, err := reservedInstances(ctx, client, region, zones, running)
 	return append(targets, paid...), aws.Typed(err)
 }
 
@@ -124,14 +123,14 @@ func reservations(ctx context.Context, client *ec2.Client, region string, zones 
 }
 
 // reservedInstances adds up those of a type and zone, or of a type and the region, without those that machines of
-// others are paid by.
+// others are paid by. Those of others that run on demand and are not are the rest.
 func reservedInstances(ctx context.Context, client *ec2.Client, region string, zones map[string]string,
-	running []instance) ([]catalog.Reserved, error) {
+	running []instance) (all []catalog.Reserved, rest []instance, err error) {
 	out, err := client.DescribeReservedInstances(ctx, &ec2.DescribeReservedInstancesInput{
 		Filters: []types.Filter{{Name: awssdk.String("state"), Values: []string{"active"}}},
 	})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	type place struct{ kind, zone string }
 	found := map[place]*catalog.Reserved{}
@@ -158,20 +157,24 @@ func reservedInstances(ctx context.Context, client *ec2.Client, region string, z
 		if i.ours || i.spot || i.reservation != "" {
 			continue
 		}
+		paid := false
 		for _, at := range []place{{i.kind, i.zone}, {i.kind, ""}} {
 			if one := found[at]; one != nil && one.Count > 0 {
 				one.Count--
+				paid = true
 				break
 			}
 		}
+		if !paid {
+			rest = append(rest, i)
+		}
 	}
-	var all []catalog.Reserved
 	for _, at := range order {
 		if found[at].Count > 0 {
 			all = append(all, *found[at])
 		}
 	}
-	return all, nil
+	return all, rest, nil
 }
 
 // reserved puts what a region's account has in the place of what was known of it.
@@ -180,8 +183,5 @@ func (r *Refresher) reserved(ctx context.Context, base *catalog.Catalog, region 
 	if err != nil {
 		return nil, err
 	}
-	return base.WithReserved(func(k *catalog.Reserved) bool {
-		return k.Cloud == aws.Name && k.Region == region && k.By != catalog.BySettings ||
-			!k.Until.IsZero() && k.Until.Before(r.Now().Add(-24*time.Hour))
-	}, found)
+	return base.WithTold(catalog.Told{Cloud: aws.Name, Region: region, Now: r.Now()}, found)
 }

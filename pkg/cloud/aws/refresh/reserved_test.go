@@ -1,12 +1,16 @@
 package refresh_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/emulator"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
@@ -59,9 +63,14 @@ func having(t *testing.T) *aws.Cloud {
 			strings.Repeat(machine("m5.large", "us-east-1b", ""), 4) + // one more than the zone's
 			machine("m5.large", "us-east-1a", ours) +
 			machine("m5.large", "us-east-1a", "<instanceLifecycle>spot</instanceLifecycle>") +
+			machine("c5.large", "us-east-1a", theirs) + machine("c5.large", "us-east-1a", ours) +
 			machine("r5.large", "us-east-1a", theirs) + "</instancesSet></item></reservationSet>",
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/DescribeSavingsPlan") {
+			plans(w, r)
+			return
+		}
 		_ = r.ParseForm()
 		action := r.Form.Get("Action")
 		_, _ = fmt.Fprintf(w, "<%[1]sResponse>%[2]s</%[1]sResponse>", action, answers[action])
@@ -109,7 +118,83 @@ func TestWhatWasReservedIsKeptWhereNobodyTells(t *testing.T) {
 	if got := c.Reserved(); len(got) != 1 || got[0] != before {
 		t.Errorf("%+v", got)
 	}
-	if !slices.ContainsFunc(res.Kept, func(s string) bool { return strings.Contains(s, "capacity that the account has in us-east-1") }) {
+	if !slices.ContainsFunc(res.Kept, func(s string) bool { return strings.Contains(s, "capacity that the account has in us-east-1") }) ||
+		!slices.ContainsFunc(res.Kept, func(s string) bool { return strings.Contains(s, "committed itself to pay") }) {
 		t.Errorf("it does not say so: %v", res.Kept)
+	}
+}
+
+// plans answers as the Savings Plans of an account that has some, in pages of one.
+func plans(w http.ResponseWriter, r *http.Request) {
+	var in struct{ SavingsPlanID, NextToken string }
+	_ = json.NewDecoder(r.Body).Decode(&in)
+	plan := func(id, kind, more, usd, state string) string {
+		return fmt.Sprintf(`{"savingsPlanId": %q, "savingsPlanType": %q, %s "commitment": %q, "currency": "USD",
+			"state": %q, "end": "2099-01-01T00:00:00.000Z"}`, id, kind, more, usd, state)
+	}
+	rate := func(region, kind, usage, product, tenancy, usd string) string {
+		return fmt.Sprintf(`{"rate": %q, "currency": "USD", "unit": "Hrs", "productType": "EC2", "usageType": %q, "properties": [
+			{"name": "region", "value": %q}, {"name": "instanceType", "value": %q},
+			{"name": "productDescription", "value": %q}, {"name": "tenancy", "value": %q}]}`, usd, usage, region, kind, product, tenancy)
+	}
+	const family = `"ec2InstanceFamily": "p3", "region": "us-east-1",`
+	what, pages := "savingsPlans", []string{
+		plan("all", "Compute", "", "1.50000001", "active"), plan("p3", "EC2Instance", family, "40.0", "active"),
+		plan("old", "Compute", "", "9", "retired"), plan("ml", "SageMaker", "", "9", "active"),
+		plan("far", "EC2Instance", strings.ReplaceAll(family, "us-east-1", "eu-west-1"), "9", "active"),
+		plan("small", "EC2Instance", strings.ReplaceAll(family, "p3", "r5"), "0", "active"),
+	}
+	if r.URL.Path == "/DescribeSavingsPlanRates" {
+		what = "searchResults"
+		pages = map[string][]string{
+			"all": {rate("us-east-1", "m5.large", "BoxUsage:m5.large", "Linux/UNIX", "shared", "0.0700001"),
+				rate("us-east-1", "m5.large", "UnusedBox:m5.large", "Linux/UNIX", "shared", "0.01"),
+				rate("us-east-1", "m5.large", "BoxUsage:m5.large", "Windows", "shared", "0.16"),
+				rate("us-east-1", "c5.large", "BoxUsage:c5.large", "Linux/UNIX", "shared", "0.06"),
+				rate("us-east-1", "c5.large", "BoxUsage:c5.large", "Linux/UNIX", "dedicated", "0.07"),
+				rate("us-east-1", "p3.2xlarge", "BoxUsage:p3.2xlarge", "Linux/UNIX", "shared", "1.2")},
+			"p3": {rate("us-east-1", "p3.2xlarge", "BoxUsage:p3.2xlarge", "Linux/UNIX", "shared", "1.0")},
+		}[in.SavingsPlanID]
+	}
+	at, _ := strconv.Atoi(in.NextToken)
+	next := ""
+	if at+1 < len(pages) {
+		next = strconv.Itoa(at + 1)
+	}
+	if at >= len(pages) {
+		http.Error(w, "{}", http.StatusBadRequest)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = fmt.Fprintf(w, `{%q: [%s], "nextToken": %q}`, what, pages[at], next)
+}
+
+// Of each plan there is what others leave of it: what is reserved is paid by the family's, and what runs on demand by
+// that of all; what reserved instances pay, what is on the spot and machines of this deployment take nothing.
+func TestWhatAnAccountHasCommittedItselfToIsFound(t *testing.T) {
+	got, err := refresh.Committed(t.Context(), having(t), []string{"us-east-1"}, time.Unix(1_800_000_000, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said []string
+	for _, r := range got {
+		said = append(said, fmt.Sprintf("%s: %s for %s in %s by %s", r.ID, r.Has(), r.What(), r.Where(), r.By))
+		for _, what := range slices.Sorted(maps.Keys(r.Commitment.Takes)) {
+			said = append(said, fmt.Sprintf("  %s takes %s", what, r.Commitment.Takes[what]))
+		}
+		if err := r.Check(); err != nil {
+			t.Error(err)
+		}
+	}
+	want := []string{
+		"sp-p3: 22 USD an hour for p3 machines in us-east-1 by savings plan",
+		"  us-east-1/p3.2xlarge takes 1 USD an hour",
+		"sp-all: 1.44 USD an hour for machines of any type in all regions by savings plan",
+		"  us-east-1/c5.large takes 0.06 USD an hour",
+		"  us-east-1/m5.large takes 0.070001 USD an hour",
+		"  us-east-1/p3.2xlarge takes 1.2 USD an hour",
+	}
+	if !slices.Equal(said, want) {
+		t.Errorf("found\n%s", strings.Join(said, "\n"))
 	}
 }

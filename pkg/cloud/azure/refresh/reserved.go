@@ -24,7 +24,5 @@ func (r *Refresher) reserved(ctx context.Context, base *catalog.Catalog) (*catal
 		}
 		all = append(all, one)
 	}
-	return base.WithReserved(func(k *catalog.Reserved) bool {
-		return k.Cloud == azure.Name && k.By != catalog.BySettings
-	}, all)
+	return base.WithTold(catalog.Told{Cloud: azure.Name, Now: r.Now()}, all)
 }

@@ -108,8 +108,14 @@ func (r *Refresher) Refresh(ctx context.Context, shipped, last *catalog.Catalog)
 	if err != nil {
 		return nil, res, err
 	}
-	if having, err := r.withReserved(ctx, s, next, time.Now().Add(-24*time.Hour)); err != nil {
+	now := time.Now()
+	if having, err := r.withReserved(ctx, s, next, now); err != nil {
 		keep("capacity that the project has", err)
+	} else {
+		next = having
+	}
+	if having, err := r.withCommitted(ctx, s, next, now); err != nil {
+		keep("what the project has committed itself to use", err)
 	} else {
 		next = having
 	}

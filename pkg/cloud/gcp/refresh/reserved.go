@@ -114,7 +114,5 @@ func (r *Refresher) withReserved(ctx context.Context, s *compute.Service, base *
 	if err != nil {
 		return nil, err
 	}
-	return base.WithReserved(func(k *catalog.Reserved) bool {
-		return k.Cloud == gcp.Name && k.By != catalog.BySettings || !k.Until.IsZero() && k.Until.Before(now)
-	}, found)
+	return base.WithTold(catalog.Told{Cloud: gcp.Name, Now: now}, found)
 }

@@ -2,14 +2,18 @@ package refresh_test
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	compute "google.golang.org/api/compute/v1"
+	"google.golang.org/api/option"
 
 	"github.com/tradewind-broker/tradewind/internal/emulator/gce"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/capacity"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/gcp"
@@ -75,5 +79,74 @@ func TestWhatWasReservedIsKeptWhereNobodyTells(t *testing.T) {
 		return strings.Contains(s, "capacity that the project has") && strings.Contains(s, "compute.reservations.list")
 	}) {
 		t.Errorf("it does not say so: %v", res.Kept)
+	}
+}
+
+// Of what a project has committed itself to, what is reserved and what others run on demand is in use: the rest is the
+// broker's to count, whatever its own machines take of it.
+func TestWhatAProjectHasCommittedItselfToIsFound(t *testing.T) {
+	w := newWorld(t, prices())
+	const zone = "us-central1-a"
+	later := time.Now().Add(1000 * time.Hour).Truncate(time.Second)
+	w.gce.Commit("us-central1", "one", "GENERAL_PURPOSE_E2", 32, 128, later.Add(time.Hour))
+	w.gce.Commit("us-central1", "two", "GENERAL_PURPOSE_E2", 8, 0, later)
+	w.gce.Commit("us-central1", "over", "GENERAL_PURPOSE_E2", 100, 100, later).Status = "EXPIRED"
+	w.gce.Commit("us-central1", "used", "GENERAL_PURPOSE_N2", 4, 16, later)
+	w.gce.Commit("us-central1", "gpus", "ACCELERATOR_OPTIMIZED", 96, 1360, later)
+	w.gce.Commit("us-west1", "elsewhere", "GENERAL_PURPOSE_E2", 96, 384, later)
+	w.gce.Reserve(zone, "mine", "e2-standard-2", 2, true)
+	agents := driver.Agents{"": strings.Repeat("a", 64)}
+	w.r.Cloud = w.driver(agents)
+	other := gcp.New(gcp.Config{Deployment: "other", Project: "demo", Regions: []string{"us-central1"}, Endpoint: w.url,
+		Agents: agents, Client: []option.ClientOption{option.WithHTTPClient(&http.Client{})}})
+	launch := func(c *gcp.Cloud, cluster, kind string, spot bool) {
+		t.Helper()
+		offer := cloud.Offer{Cloud: "gcp", Region: "us-central1", Zone: zone, InstanceType: kind, Spot: spot}
+		if _, err := c.Launch(t.Context(), cloud.LaunchSpec{Cluster: cluster, Nodes: 1, Offer: offer,
+			Bootstrap: cloud.Bootstrap{Endpoint: "https://b.example", Tokens: []string{"t"}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	launch(w.r.Cloud, "a", "e2-standard-2", false)
+	launch(other, "b", "e2-standard-2", false)
+	launch(other, "c", "e2-standard-2", true)
+	launch(other, "d", "n2-standard-4", false)
+	next, res := w.refresh()
+	var got *catalog.Reserved
+	for _, r := range next.Reserved() {
+		if r.Commitment == nil {
+			continue
+		}
+		if got != nil {
+			t.Errorf("another one: %+v", r)
+		}
+		got = &r
+	}
+	if got == nil || len(res.Kept) > 0 {
+		t.Fatalf("none is found; kept %v", res.Kept)
+	}
+	if got.ID != "cud-e2-us-central1" || got.By != catalog.ByCommittedUse || !got.Until.Equal(later) {
+		t.Errorf("%+v", got)
+	}
+	if has := capacity.TakenBy(40-2*2-2, 128-2*8-8); got.Has() != has {
+		t.Errorf("%s are free, not %s", got.Has(), has)
+	}
+	offer := lookup(t, next, "gcp/us-central1/us-central1-a/e2-standard-2")
+	if takes, ok := got.Takes(&offer); !ok || takes != capacity.TakenBy(2, 8) {
+		t.Errorf("a machine takes %s, %v", takes, ok)
+	}
+	for _, not := range []string{"e2-micro", "n2-standard-4"} { // which cost more than vCPUs and memory, or are of another family
+		if offer.InstanceType = not; got.Covers(&offer) {
+			t.Errorf("it covers %s", not)
+		}
+	}
+	// Without the right what was known stays, of commitments alone, and refresh says so.
+	w.base = next
+	w.gce.Refuse("compute.regionCommitments.aggregatedList", gce.Fault{Code: 403, Reason: "forbidden", Message: "Required 'compute.commitments.list' permission"})
+	again, res := w.refresh()
+	if len(again.Reserved()) != len(next.Reserved()) || !slices.ContainsFunc(res.Kept, func(s string) bool {
+		return strings.Contains(s, "committed itself") && strings.Contains(s, "compute.commitments.list")
+	}) {
+		t.Errorf("%v, kept %v", said(again), res.Kept)
 	}
 }
