@@ -90,6 +90,7 @@ func TestABrokenSystemIsNoticed(t *testing.T) {
 		Circling:  10,
 		Impatient: 8,
 		Nameless:  6, Nightless: 10, Mingling: 8,
+		Spendthrift: 6, Hoarding: 6,
 	}
 	// Of what there is one break for alone, the invariant that has to notice it.
 	by := map[Break]string{
@@ -98,7 +99,7 @@ func TestABrokenSystemIsNoticed(t *testing.T) {
 		Crowding:  check.InvReserved,
 		Circling:  check.InvCircles,
 		Impatient: check.InvPatience,
-		Nameless:  check.InvSpace, Nightless: check.InvWindow, Mingling: check.InvPlaced,
+		Nameless:  check.InvSpace, Nightless: check.InvWindow, Mingling: check.InvPlaced, Spendthrift: check.InvMonth, Hoarding: check.InvMonth,
 	}
 	for _, b := range Breaks() {
 		t.Run(string(b), func(t *testing.T) {
