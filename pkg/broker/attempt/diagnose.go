@@ -147,7 +147,7 @@ func leftOf(l Losing, ledger record.Ledger, purses []record.Purse) (left float64
 	}
 	for _, p := range purses {
 		if p.LeftUSD() < left {
-			left, reason = p.LeftUSD(), fmt.Sprintf("task %d needs more: %s", l.Cluster.Task, p.Tell())
+			left, reason = p.LeftUSD(), "it needs more than was set aside for it: "+p.Tell()
 		}
 	}
 	return left, reason
