@@ -45,8 +45,8 @@ func (f *Flag) Set(s string) error {
 		name = strings.TrimSpace(name)
 		v, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
 		if err != nil || !(v >= 0) || math.IsInf(v, 0) || name == "" {
-			return fmt.Errorf("%q is not NUMBER or RESOURCE=NUMBER: vcpus, memory (GiB), usd-per-hour, usd-per-month, or a "+
-				"kind of accelerator", part)
+			return fmt.Errorf("%q is not NUMBER or RESOURCE=NUMBER: vcpus, memory (GiB), usd-per-hour, usd-per-month, "+
+				"or a kind of accelerator", part)
 		}
 		if known := names[strings.ToLower(name)]; known != "" {
 			name = known

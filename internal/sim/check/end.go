@@ -148,6 +148,7 @@ func (c *Checker) cause(s *Job) {
 		return
 	}
 	for _, k := range s.order {
+		c.checkPaid(s, k)
 		if s.attempts[k].Outcome == record.OutcomeBudget && (j.BudgetUSD > 0 || s.attempts[k].Monthly) {
 			return
 		}

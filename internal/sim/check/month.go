@@ -10,6 +10,7 @@ import (
 // monthChecker knows what queues have spent in a month, whatever their records say.
 type monthChecker struct {
 	spent   map[string]float64 // by queue, in the month that its record is of
+	most    map[string]float64 // budgets, as they were before they were lifted
 	ever    map[string]bool    // queues that have had a budget
 	settled []attemptKey       // in the transaction at hand
 	changed []string           // queues whose record it writes
@@ -17,7 +18,7 @@ type monthChecker struct {
 }
 
 func newMonthChecker() monthChecker {
-	return monthChecker{spent: map[string]float64{}, ever: map[string]bool{}}
+	return monthChecker{spent: map[string]float64{}, ever: map[string]bool{}, most: map[string]float64{}}
 }
 
 // paid says whether a queue, or one above it, has had a budget: what waits there may wait for money.
@@ -38,6 +39,9 @@ const monthLag = 6 * time.Hour
 func (c *Checker) monthRecord(old, q record.Queue) {
 	m := &c.month
 	m.ever[q.Name] = m.ever[q.Name] || q.Max[record.USDPerMonth] > 0
+	if most := q.Max[record.USDPerMonth]; most > 0 {
+		m.most[q.Name] = most
+	}
 	m.changed = append(m.changed, q.Name)
 	if q.Month.ReservedUSD > old.Month.ReservedUSD+Rounding {
 		m.pledged = append(m.pledged, q.Name)
@@ -129,4 +133,26 @@ func (c *Checker) asideOf(queue string) (sum float64) {
 		}
 	}
 	return sum
+}
+
+// plenty is how many times what a task's machines may cost a budget has to be for it to be enough whatever data is moved.
+const plenty = 2.5
+
+// checkPaid checks that nothing was admitted with so little money that it could not be bought: what is short waits.
+func (c *Checker) checkPaid(s *Job, k attemptKey) {
+	a := s.attempts[k]
+	if a.Outcome != record.OutcomeBudget || !a.Monthly || !a.Launched.IsZero() || s.Record.BudgetUSD > 0 {
+		return
+	}
+	hours := record.Hours(s.user.Spec.Tasks[k.task].Time.Default + c.cfg.Overhead)
+	want := plenty * a.Offer.USDPerHour * float64(a.Nodes) * hours
+	for name := s.Record.Queue; ; name = c.queues[name].Parent {
+		if most, ok := c.month.most[name]; ok && most < want {
+			return // all of it is less than may be needed
+		}
+		if c.queues[name].Parent == "" {
+			break
+		}
+	}
+	c.Violatef(InvMonth, "attempt %v was admitted with %.6f USD, too little to buy anything", k, a.ReservedUSD)
 }

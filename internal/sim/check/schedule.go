@@ -169,7 +169,8 @@ func (c *Checker) checkOvertaken(s *Job, a record.Attempt) {
 	}
 	for _, o := range c.order {
 		if o.Record.Queue != s.Record.Queue || o.Record.State != record.JobRunning || o.Record.BudgetUSD > 0 ||
-			c.month.paid(o.Record.Queue, c.queues) || o.Record.Priority < s.Record.Priority || !o.changed.Before(a.Admitted) {
+			c.month.paid(o.Record.Queue, c.queues) || o.Record.Priority < s.Record.Priority ||
+			!o.changed.Before(a.Admitted) {
 			continue
 		}
 		for i := range o.Record.Tasks {

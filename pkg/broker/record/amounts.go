@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Amounts are quantities of resources, by their names: VCPUs, MemoryGiB, USDPerHour, USDPerMonth, or the name of a kind of
-// accelerator as the catalogue has it. What is not in it is none, or no bound. Nobody changes one that is shared.
+// Amounts are quantities of resources, by their names: VCPUs, MemoryGiB, USDPerHour, USDPerMonth, or the name of a kind
+// of accelerator as the catalogue has it. What is not in it is none, or no bound. Nobody changes one that is shared.
 type Amounts map[string]float64
 
 // The names of resources that are no accelerators.

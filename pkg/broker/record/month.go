@@ -80,8 +80,8 @@ func (p Purse) Asks(expected, full float64) float64 {
 
 // Tell says what is left of it, and until when.
 func (p Purse) Tell() string {
-	return fmt.Sprintf("queue %s has %s USD left of the %s USD that its jobs may cost in %s (%s spent, %s set aside for "+
-		"what runs); the month ends at %s", p.Queue, TellUSD(max(p.LeftUSD(), 0)), TellUSD(p.MostUSD), p.Of.Of,
+	return fmt.Sprintf("queue %s has %s USD left of the %s USD that its jobs may cost in %s (%s spent, %s set aside "+
+		"for what runs); the month ends at %s", p.Queue, TellUSD(max(p.LeftUSD(), 0)), TellUSD(p.MostUSD), p.Of.Of,
 		TellUSD(p.SpentUSD), TellUSD(p.AsideUSD), p.Of.Ends().Format(time.RFC3339))
 }
 

@@ -34,7 +34,8 @@ func TestAMonthBeginsWithWhatRunsAndNeverGoesBack(t *testing.T) {
 
 func TestAMonthsBudgetIsAMaxAlone(t *testing.T) {
 	month := record.Amounts{record.USDPerMonth: 5}
-	for _, s := range []record.QueueSettings{{Deserved: month}, {Guaranteed: month}, {Max: record.Amounts{record.USDPerMonth: -1}}} {
+	for _, s := range []record.QueueSettings{{Deserved: month}, {Guaranteed: month},
+		{Max: record.Amounts{record.USDPerMonth: -1}}} {
 		if err := record.CheckSettings(s); !errors.Is(err, record.ErrQueue) {
 			t.Errorf("%+v: %v", s, err)
 		}

@@ -86,7 +86,7 @@ type Attempt struct {
 	Reason      string      `json:"reason,omitempty"`
 	VCPU        float64     `json:"vcpu"`                  // of all nodes
 	Hold        Amounts     `json:"hold,omitempty"`        // of all nodes, beside vCPUs: what it holds of its queue's
-	ReservedUSD float64     `json:"reservedUSD,omitempty"` // set aside of the job's budget, and of the month's of its queue
+	ReservedUSD float64     `json:"reservedUSD,omitempty"` // set aside of the job's budget, or of its queue's
 	// Monthly says that it is set aside of the month's budget of its queue, or of one above it, as well.
 	Monthly     bool    `json:"monthly,omitempty"`
 	Resumed     float64 `json:"resumed,omitempty"`     // progress it started from

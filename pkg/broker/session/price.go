@@ -67,8 +67,8 @@ func (s *Session) hasRoom(q *record.Queue, tasks int, needs record.Amounts) bool
 }
 
 // bidFor is the most to pay for an hour of one spot machine of a task that is admitted: the on-demand price, as far as
-// the month's budget goes. Of a job with a budget it is no more than what is left of that can pay for, shared among what is left to do by what that is
-// expected to cost: so that no price breaks it.
+// the month's budget goes. Of a job with a budget it is no more than what is left of that can pay for, shared among
+// what is left to do by what that is expected to cost: so that no price breaks it.
 func (s *Session) bidFor(a *admission) (float64, error) {
 	c := a.plan.Of(a.waiting.Task)
 	if a.pool != nil || !c.Offer.Spot {

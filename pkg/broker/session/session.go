@@ -64,7 +64,8 @@ type Session struct {
 func New(in Input, u *book.Draft, queue string) (*Session, error) {
 	tree, err := Tree(u, in.Config, queue)
 	return &Session{
-		Input: in, u: u, tree: tree, queues: byName(tree), monthly: record.Monthly(tree), jobs: map[string]*side{}, replanned: map[string]bool{},
+		Input: in, u: u, tree: tree, queues: byName(tree), monthly: record.Monthly(tree),
+		jobs: map[string]*side{}, replanned: map[string]bool{},
 		changed: map[*record.Queue]bool{}, gangs: map[string]bool{},
 	}, err
 }

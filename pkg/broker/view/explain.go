@@ -102,8 +102,8 @@ func (b *Views) ExplainPart(ctx context.Context, id string, p Part) (*Story, err
 	return s, nil
 }
 
-// closed adds that somebody has suspended the queue of a job that is not over, or one above it, or that a month's budget
-// there has less left than a task costs that waits.
+// closed adds that somebody has suspended the queue of a job that is not over, or one above it, or that a month's
+// budget there has less left than a task costs that waits.
 func (b *Views) closed(ctx context.Context, s *Story, detail *JobDetail) error {
 	if s.Job.State.Over() || s.Next > 0 {
 		return nil
