@@ -145,7 +145,8 @@ const liftBudgets = 30 * time.Hour
 // drawMonth gives some queues a budget for the month.
 func (u *users) drawMonth(name string, s *record.QueueSettings) {
 	r, b := u.w.rand.month, u.w.opt.Break
-	if b == Swinging || b == Overtaking || !r.Chance(0.2) && b != Spendthrift && b != Hoarding {
+	of := b == Spendthrift || b == Hoarding
+	if b != "" && !of || !of && !r.Chance(0.2) { // other breaks are met as often without
 		return
 	}
 	lifted := *s
