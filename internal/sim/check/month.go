@@ -135,7 +135,8 @@ func (c *Checker) asideOf(queue string) (sum float64) {
 	return sum
 }
 
-// plenty is how many times what a task's machines may cost a budget has to be for it to be enough whatever data is moved.
+// plenty is how many times what a task's machines may cost a budget has to be for it to be enough, whatever data is
+// moved.
 const plenty = 2.5
 
 // checkPaid checks that nothing was admitted with so little money that it could not be bought: what is short waits.
