@@ -80,7 +80,10 @@ func look(ctx context.Context, client kubernetes.Interface, newFrom string) (*ey
 func (e *eye) see(p *corev1.Pod, gone bool, now time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	key := p.Labels[clusterLabel]
+	key, ours := p.Labels[clusterLabel]
+	if !ours { // it waits in a gang's place
+		return
+	}
 	g := e.gangs[key]
 	if g == nil {
 		g = &seenGang{bound: map[string]bool{}, pending: map[string]bool{}}

@@ -58,7 +58,7 @@ func plurals() map[string]string {
 		"Role":           "roles", "ClusterRole": "clusterroles", "RoleBinding": "rolebindings",
 		"ClusterRoleBinding": "clusterrolebindings",
 		"NetworkPolicy":      "networkpolicies", "Service": "services", "PodDisruptionBudget": "poddisruptionbudgets",
-		"StatefulSet": "statefulsets",
+		"StatefulSet": "statefulsets", "PriorityClass": "priorityclasses",
 	}
 }
 

@@ -23,15 +23,17 @@ import (
 
 // Values are those of the chart (deploy/helm/tradewind/values.yaml).
 type Values struct {
-	Image            string    `yaml:"image"`
-	ImagePullSecrets []string  `yaml:"imagePullSecrets"`
-	CreateNamespace  bool      `yaml:"createNamespace"`
-	Clouds           []string  `yaml:"clouds"`
-	PublicURL        string    `yaml:"publicURL"`
-	PodNamespaces    []string  `yaml:"podNamespaces"`
-	Storage          Storage   `yaml:"storage"`
-	Resources        Resources `yaml:"resources"`
-	Callers          []string  `yaml:"callers"`
+	Image            string   `yaml:"image"`
+	ImagePullSecrets []string `yaml:"imagePullSecrets"`
+	CreateNamespace  bool     `yaml:"createNamespace"`
+	Clouds           []string `yaml:"clouds"`
+	PublicURL        string   `yaml:"publicURL"`
+	PodNamespaces    []string `yaml:"podNamespaces"`
+	// PlaceholderPriority makes the PriorityClass of placeholders.
+	PlaceholderPriority bool      `yaml:"placeholderPriority"`
+	Storage             Storage   `yaml:"storage"`
+	Resources           Resources `yaml:"resources"`
+	Callers             []string  `yaml:"callers"`
 }
 
 // Storage is the broker's volume.
@@ -98,7 +100,7 @@ func Render(namespace string, v Values) ([]kubeapi.Object, error) {
 
 // rank says what is made first.
 func rank(o kubeapi.Object) int {
-	order := []string{"Namespace", "CustomResourceDefinition", "ServiceAccount", "Role", "ClusterRole", "RoleBinding",
+	order := []string{"Namespace", "CustomResourceDefinition", "PriorityClass", "ServiceAccount", "Role", "ClusterRole", "RoleBinding",
 		"ClusterRoleBinding", "NetworkPolicy", "Service", "PodDisruptionBudget"}
 	if i := slices.Index(order, o.Text("kind")); i >= 0 {
 		return i

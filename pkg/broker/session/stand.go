@@ -153,8 +153,29 @@ func (s *Session) clashWithin(t *together) error {
 }
 
 // standsFree says whether tasks that go together may be admitted to where they are placed, beside each other and what
-// was admitted since they were looked at. One that may not be in a pool is bought as planned.
+// was admitted since they were looked at. Those that may not be in pools are bought as planned.
 func (s *Session) standsFree(bound []*admission) (bool, error) {
+	fits, err := s.fitBeside(bound)
+	if err != nil || fits {
+		return fits, err
+	}
+	// One that is bought may be in the way of another's pool, as where they are to be in one region. They were planned
+	// beside each other.
+	inPools := false
+	for _, a := range bound {
+		if a.pool != nil && a.isRuled() {
+			a.pool, inPools = nil, true
+		}
+	}
+	if !inPools {
+		return false, nil
+	}
+	return s.fitBeside(bound)
+}
+
+// fitBeside says whether tasks may be admitted to where they are placed, one after the other. One that may not be in
+// its pool, but where it is planned, leaves the pool.
+func (s *Session) fitBeside(bound []*admission) (bool, error) {
 	var placed []record.Placed
 	for _, a := range bound {
 		if !a.isRuled() {

@@ -77,6 +77,7 @@ type gang struct {
 	spec  cloud.LaunchSpec
 	shape Shape
 	bound int // pods that have a node, as far as is known
+	held  int // placeholders that have one
 }
 
 func (g *gang) launch(ctx context.Context) ([]cloud.Machine, error) {
@@ -111,6 +112,14 @@ func (g *gang) launch(ctx context.Context) ([]cloud.Machine, error) {
 
 // bind makes the pods that are not there yet and sees all of them bound.
 func (g *gang) bind(ctx context.Context, have []corev1.Pod) error {
+	left := 0 // of placeholders, by a process that was killed
+	if len(have) > 0 {
+		placeholders, err := g.placeholders(ctx)
+		if err != nil {
+			return err
+		}
+		left, g.held = len(placeholders), bound(placeholders)
+	}
 	at, err := g.room(ctx)
 	if err != nil {
 		return err
@@ -118,6 +127,11 @@ func (g *gang) bind(ctx context.Context, have []corev1.Pod) error {
 	defer g.c.grounds[g.place.Name].forget(g.spec.Cluster)
 	if err := g.make(ctx, at, have); err != nil {
 		return err
+	}
+	if at.outlook == growing || left > 0 {
+		if err := g.grow(ctx, at.arch); err != nil {
+			return err
+		}
 	}
 	if err := g.release(ctx); err != nil {
 		return err

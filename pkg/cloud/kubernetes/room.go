@@ -28,6 +28,7 @@ type promise struct {
 	zone  string
 	spot  bool
 	pods  int
+	held  int // pods that placeholders hold room for
 }
 
 func newGrounds() *grounds {
@@ -182,16 +183,18 @@ func (g *gang) room(ctx context.Context) (at placing, err error) {
 	}
 	if at.outlook == full {
 		return at, fail(cloud.Capacity, codeFull, "%d of %d pods of %g CPUs and %g GiB fit on the nodes of %s",
-			fits+g.bound, g.spec.Nodes, g.shape.VCPU, g.shape.GiB, g.place.Name)
+			fits+g.bound+g.held, g.spec.Nodes, g.shape.VCPU, g.shape.GiB, g.place.Name)
 	}
-	gr.promised[hash(g.spec.Cluster)] = promise{g.shape, g.spec.Offer.Zone, g.spec.Offer.Spot, g.spec.Nodes}
+	gr.promised[hash(g.spec.Cluster)] = promise{
+		shape: g.shape, zone: g.spec.Offer.Zone, spot: g.spec.Offer.Spot, pods: g.spec.Nodes, held: g.held,
+	}
 	return at, nil
 }
 
 // outlook says what a gang has to hope for, and how many of the pods that have no node yet would fit, when all that has
 // been promised to others is taken away. The turn is held.
 func (g *gang) outlook(ctx context.Context, nodes []Node, bound map[string]int) (hope outlook, fits int, err error) {
-	gr, wanted := g.c.grounds[g.place.Name], g.spec.Nodes-g.bound
+	gr, wanted := g.c.grounds[g.place.Name], max(0, g.spec.Nodes-g.bound-g.held)
 	if fits = g.fits(gr, bound, nodes, nil, wanted); fits >= wanted {
 		return roomy, fits, nil
 	}
@@ -214,7 +217,7 @@ func (g *gang) fits(gr *grounds, bound map[string]int, nodes, more []Node, wante
 	own := hash(g.spec.Cluster)
 	for cluster, p := range gr.promised {
 		if cluster != own {
-			take(all, p.shape, p.zone, p.spot, p.pods-bound[cluster])
+			take(all, p.shape, p.zone, p.spot, p.pods-bound[cluster]-p.held)
 		}
 	}
 	return take(all, g.shape, g.spec.Offer.Zone, g.spec.Offer.Spot, wanted)

@@ -143,7 +143,7 @@ func TestAPoolThatCanGrowIsWaitedFor(t *testing.T) {
 		_, err := w.driver.Launch(t.Context(), spec("a", 4))
 		done <- err
 	}()
-	w.await("pods that wait", func() bool { return len(w.left()) == 5 })
+	w.await("placeholders that wait", func() bool { return w.count() == counts{gang: 4, placeholders: 4, placed: 2} })
 	made := small
 	made.Name = "b"
 	w.add(made)

@@ -1,0 +1,200 @@
+package kubernetes
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tradewind-broker/tradewind/pkg/clock"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
+)
+
+// Autoscalers make nodes for pods that wait alone. Were those the gang's own, half of it would be bound for minutes
+// while the other half waits for nodes. So placeholders go first: one for each pod of the gang, which asks for the same
+// and does nothing. When all of them have a node they go, and the gang takes their places as a whole.
+
+// labelPlaceholder marks the placeholders of one cluster of the broker's. They have none of the labels of machines.
+const labelPlaceholder = "tradewind.dev/placeholder-for"
+
+// PlaceholderPriority is the PriorityClass of placeholders where the cluster has it. Its value is negative, so that
+// whatever others run takes the room of placeholders that wait for the rest.
+const PlaceholderPriority = "tradewind-placeholder"
+
+func (g *gang) placeholderLabel() string { return hash(g.c.groupName(g.spec.Cluster)) }
+
+// placeholders are those of the gang.
+func (g *gang) placeholders(ctx context.Context) ([]corev1.Pod, error) {
+	return g.place.pods(ctx, labelPlaceholder+"="+g.placeholderLabel())
+}
+
+// grow waits until there is room for all pods that have no node yet. It fails with Capacity and the scheduler's words
+// when for GrowWithin no placeholder has got a node. Whatever happens no placeholder is left. Where the cluster does
+// not allow them it does nothing: the gang's own pods wait for nodes then.
+func (g *gang) grow(ctx context.Context, arch string) (err error) {
+	owner, err := g.owner(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoWithin)
+		defer cancel()
+		err = errors.Join(err, g.dropPlaceholders(ctx))
+	}()
+	wanted, last, most := g.spec.Nodes-g.bound, time.Now(), g.held
+	for {
+		have, err := g.placeholders(ctx)
+		if err != nil {
+			return err
+		}
+		bound := bound(have)
+		if err := g.hold(ctx, bound); err != nil {
+			return err
+		}
+		if bound >= wanted {
+			return nil
+		}
+		err = g.addPlaceholders(ctx, owner, arch, have, wanted)
+		if kind := cloud.KindOf(Typed(err)); kind == cloud.Quota || kind == cloud.Invalid {
+			g.c.log.Warn("a gang's own pods wait for new nodes, as placeholders are refused",
+				"cluster", g.spec.Cluster, "place", g.place.Name, "why", err)
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if bound > most {
+			last, most = time.Now(), bound
+		}
+		if waited := time.Since(last); waited >= g.c.cfg.GrowWithin {
+			return fail(cloud.Capacity, codeUnbound, "%s has room for %d of %d pods, and no more came within %s: %s",
+				g.place.Name, bound, wanted, waited.Round(time.Second),
+				cmp.Or(g.refusal(have), "the scheduler has not said why"))
+		}
+		if err := clock.Pause(ctx, g.c.cfg.LookEvery); err != nil {
+			return err
+		}
+	}
+}
+
+// owner is a pod of the gang, with which placeholders go should their own removal be forgotten.
+func (g *gang) owner(ctx context.Context) (of metav1.OwnerReference, err error) {
+	pods, err := g.list(ctx)
+	if err != nil {
+		return of, err
+	}
+	if len(pods) == 0 {
+		return of, fail(cloud.Transient, driver.CodeLost, "the pods of cluster %s are gone", g.spec.Cluster)
+	}
+	return metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: pods[0].Name, UID: pods[0].UID}, nil
+}
+
+// hold says how many pods of the gang's placeholders have room for: nobody has to be kept from it by a promise.
+func (g *gang) hold(ctx context.Context, pods int) error {
+	gr := g.c.grounds[g.place.Name]
+	release, err := gr.take(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	g.held = pods
+	if p, ok := gr.promised[hash(g.spec.Cluster)]; ok {
+		p.held = pods
+		gr.promised[hash(g.spec.Cluster)] = p
+	}
+	return nil
+}
+
+func bound(pods []corev1.Pod) (n int) {
+	for i := range pods {
+		if pods[i].Spec.NodeName != "" && pods[i].DeletionTimestamp == nil {
+			n++
+		}
+	}
+	return n
+}
+
+// addPlaceholders makes those that are not there, so that there are as many as wanted.
+func (g *gang) addPlaceholders(ctx context.Context, owner metav1.OwnerReference, arch string, have []corev1.Pod,
+	wanted int,
+) error {
+	there := map[string]bool{}
+	for i := range have {
+		there[have[i].Name] = true
+	}
+	return driver.Each(wanted, callsAtOnce, func(i int) error {
+		name := fmt.Sprintf("%s-room-%d", g.c.groupName(g.spec.Cluster), i)
+		if there[name] {
+			return nil
+		}
+		p, err := g.placeholder(owner, arch, name)
+		if err != nil {
+			return err
+		}
+		defer g.c.grounds[g.place.Name].call()()
+		pods := g.place.Client.CoreV1().Pods(g.place.Namespace)
+		_, err = pods.Create(ctx, p, metav1.CreateOptions{})
+		if apierrors.IsForbidden(err) && strings.Contains(err.Error(), PlaceholderPriority) { // there is no such class
+			p.Spec.PriorityClassName = ""
+			_, err = pods.Create(ctx, p, metav1.CreateOptions{})
+		}
+		if apierrors.IsAlreadyExists(err) {
+			return nil
+		}
+		return err
+	})
+}
+
+// placeholder asks for what a pod of the gang asks for, by the same rules. It has the task's image, so that this is on
+// the node when the task comes.
+func (g *gang) placeholder(owner metav1.OwnerReference, arch, name string) (*corev1.Pod, error) {
+	p, err := g.c.pod(g.spec, g.shape, arch, 0)
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range []string{labelDeployment, labelCluster, labelRank} {
+		delete(p.Labels, l)
+	}
+	p.Labels[labelPlaceholder] = g.placeholderLabel()
+	p.Name, p.Annotations, p.OwnerReferences = name, nil, []metav1.OwnerReference{owner}
+	task := p.Spec.Containers[0]
+	task.Command, task.WorkingDir, task.Env, task.VolumeMounts = []string{"sleep", "86400"}, "", nil, nil
+	p.Spec.InitContainers, p.Spec.Volumes, p.Spec.Containers = nil, nil, []corev1.Container{task}
+	p.Spec.RestartPolicy, p.Spec.TerminationGracePeriodSeconds = corev1.RestartPolicyAlways, new(int64(1))
+	p.Spec.PriorityClassName = PlaceholderPriority
+	return p, nil
+}
+
+// dropPlaceholders removes them, and waits until their room is free.
+func (g *gang) dropPlaceholders(ctx context.Context) error {
+	for {
+		have, err := g.placeholders(ctx)
+		if err != nil {
+			return err
+		}
+		if len(have) == 0 {
+			return g.hold(ctx, 0)
+		}
+		err = driver.Each(len(have), callsAtOnce, func(i int) error {
+			if have[i].DeletionTimestamp != nil {
+				return nil
+			}
+			defer g.c.grounds[g.place.Name].call()()
+			return gone(g.place.Client.CoreV1().Pods(g.place.Namespace).Delete(ctx, have[i].Name,
+				metav1.DeleteOptions{}))
+		})
+		if err != nil {
+			return err
+		}
+		if err := clock.Pause(ctx, g.c.cfg.LookEvery); err != nil {
+			return err
+		}
+	}
+}

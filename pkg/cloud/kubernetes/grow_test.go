@@ -1,0 +1,208 @@
+package kubernetes_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	k8s "k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/tradewind-broker/tradewind/internal/kubetest"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/kubernetes"
+)
+
+// growing is a world with one node of two CPUs, in whose place a pool grows to three.
+func growing(t *testing.T) (w *world, more func(name string)) {
+	t.Helper()
+	small := large("a")
+	small.CPUs, small.GiB = 2, 8
+	w = newWorld(t, small)
+	w.cfg.Places[0].Pools = []kubernetes.Pool{{Most: 3, Node: kubernetes.Node{
+		Type: "m5.16xlarge", Zone: "us-east-1a", Whole: kubernetes.Room{MilliCPU: 2000, Bytes: 8 << 30},
+	}}}
+	w.again()
+	return w, func(name string) {
+		w.Helper()
+		n := small
+		n.Name = name
+		w.add(n)
+	}
+}
+
+// counts are pods of the namespace: the gang's and placeholders, and how many of each have a node.
+type counts struct{ gang, bound, placeholders, placed int }
+
+func (w *world) count() (n counts) {
+	w.Helper()
+	list, err := w.cluster.Client.CoreV1().Pods(namespace).List(context.WithoutCancel(w.Context()), metav1.ListOptions{})
+	if err != nil {
+		w.Fatal(err)
+	}
+	for i := range list.Items {
+		p := &list.Items[i]
+		all, placed := &n.gang, &n.bound
+		if p.Labels["tradewind.dev/cluster"] == "" {
+			all, placed = &n.placeholders, &n.placed
+		}
+		if *all++; p.Spec.NodeName != "" {
+			*placed++
+		}
+	}
+	return n
+}
+
+// While a pool grows for a gang none of its pods has a node: placeholders wait, and take nothing that others ask for.
+func TestAGangIsWholeWhileAPoolGrows(t *testing.T) {
+	w, more := growing(t)
+	_, err := w.cluster.Client.SchedulingV1().PriorityClasses().Create(t.Context(), &schedulingv1.PriorityClass{
+		ObjectMeta: metav1.ObjectMeta{Name: kubernetes.PlaceholderPriority}, Value: -10,
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() {
+		_, err := w.driver.Launch(t.Context(), spec("gang", 6))
+		done <- err
+	}()
+	w.await("placeholders on the node that is there", func() bool {
+		return w.count() == counts{gang: 6, placeholders: 6, placed: 2}
+	})
+	w.other("urgent")
+	w.await("somebody else's pod in the place of a placeholder", func() bool { return w.hasNode("urgent") })
+	more("b")
+	w.await("placeholders on the new node", func() bool { return w.count().placed == 3 })
+	if n := w.count(); n.bound > 0 {
+		t.Errorf("half of the gang is bound: %+v", n)
+	}
+	if err := w.cluster.Client.CoreV1().Pods("default").Delete(t.Context(), "urgent", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	more("c")
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if n := w.count(); n != (counts{gang: 6, bound: 6}) {
+		t.Errorf("in the end: %+v", n)
+	}
+}
+
+// A pool that was to grow and does not is left, with nothing bound meanwhile and nothing left behind.
+func TestAPoolThatDoesNotGrow(t *testing.T) {
+	w, _ := growing(t)
+	w.cfg.GrowWithin = 3 * time.Second
+	w.again()
+	_, err := w.driver.Launch(t.Context(), spec("gang", 6))
+	if cloud.KindOf(err) != cloud.Capacity || cloud.Late(err) != 0 ||
+		!strings.Contains(err.Error(), "room for 2 of 6 pods") || !strings.Contains(err.Error(), "Insufficient cpu") {
+		t.Errorf("%v (%d pods were bound)", err, cloud.Late(err))
+	}
+	w.await("an empty namespace", func() bool { return len(w.left()) == 0 })
+}
+
+// A broker that ends while a pool grows goes on where it was, and a gang that is terminated then takes its placeholders
+// with it.
+func TestPlaceholdersOfABrokerThatWasKilled(t *testing.T) {
+	w, more := growing(t)
+	for _, name := range []string{"killed", "again"} {
+		ctx, kill := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		cfg := w.cfg
+		cfg.Places = append([]kubernetes.Place{}, cfg.Places...)
+		cfg.Places[0].Client = dying(ctx, t, w.cluster)
+		go func() {
+			_, err := kubernetes.New(cfg).Launch(ctx, spec(name, 4))
+			done <- err
+		}()
+		w.await("placeholders", func() bool { return w.count() == counts{gang: 4, placeholders: 4, placed: 2} })
+		kill()
+		if err := <-done; err == nil {
+			t.Fatal("the broker has not been killed")
+		}
+		if n := w.count(); n.placeholders == 0 {
+			t.Fatalf("nothing is left to go on with: %+v", n)
+		}
+		if name == "killed" {
+			if err := w.driver.Terminate(t.Context(), name); err != nil {
+				t.Fatal(err)
+			}
+			w.await("an empty namespace", func() bool { return len(w.left()) == 0 })
+		}
+	}
+	more("b")
+	w.launch("again", 4)
+	if n := w.count(); n != (counts{gang: 4, bound: 4}) {
+		t.Errorf("in the end: %+v", n)
+	}
+}
+
+// Where placeholders are not allowed the gang's own pods wait for new nodes.
+func TestANamespaceWithoutRoomForPlaceholders(t *testing.T) {
+	w, more := growing(t)
+	_, err := w.cluster.Client.CoreV1().ResourceQuotas(namespace).Create(t.Context(), &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Name: "six-pods"},
+		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("6")}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() {
+		_, err := w.driver.Launch(t.Context(), spec("gang", 4))
+		done <- err
+	}()
+	w.await("half a gang", func() bool { return w.count() == counts{gang: 4, bound: 2} })
+	more("b")
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+}
+
+// other has somebody else's pod ask for a CPU.
+func (w *world) other(name string) {
+	w.Helper()
+	one := corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("1Gi"),
+	}
+	_, err := w.cluster.Client.CoreV1().Pods(metav1.NamespaceDefault).Create(w.Context(), &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{
+			Name: "one", Image: "registry.example/one:1", Resources: corev1.ResourceRequirements{Requests: one},
+		}}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w *world) hasNode(name string) bool {
+	p, err := w.cluster.Client.CoreV1().Pods(metav1.NamespaceDefault).Get(w.Context(), name, metav1.GetOptions{})
+	return err == nil && p.Spec.NodeName != ""
+}
+
+// dying is a client of a process that is killed when ctx ends: it calls nobody any more.
+func dying(ctx context.Context, t *testing.T, c *kubetest.Cluster) k8s.Interface {
+	t.Helper()
+	cfg := rest.CopyConfig(c.Config)
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return around(func(r *http.Request) (*http.Response, error) {
+			if ctx.Err() != nil {
+				return nil, context.Canceled
+			}
+			return next.RoundTrip(r)
+		})
+	})
+	client, err := k8s.NewForConfig(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
