@@ -240,6 +240,15 @@ func (e SpotInterrupted) Subject() string { return e.Cluster }
 func (e SpotInterrupted) Group() string { return e.Job }
 
 // Type implements Data.
+func (LeaseDue) Type() string { return TypeLeaseDue }
+
+// Subject implements Data.
+func (e LeaseDue) Subject() string { return e.Cluster }
+
+// Group implements Data.
+func (e LeaseDue) Group() string { return e.Queue }
+
+// Type implements Data.
 func (GangBroken) Type() string { return TypeGangBroken }
 
 // Subject implements Data.
@@ -319,6 +328,7 @@ func All() []Data {
 		CapacityFreed{},
 		LocationBlocked{},
 		SpotInterrupted{},
+		LeaseDue{},
 		GangBroken{},
 		PriceMoved{},
 		MarketTicked{},

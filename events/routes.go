@@ -49,6 +49,7 @@ func Routes() map[string][]string {
 		TypeCapacityFreed:    {FnSchedule},
 		TypeLocationBlocked:  {},
 		TypeSpotInterrupted:  {FnInterrupt},
+		TypeLeaseDue:         {FnSchedule},
 		TypeGangBroken:       {FnInterrupt},
 		TypePriceMoved:       {FnBid},
 		TypeMarketTicked:     {FnTick},

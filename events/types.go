@@ -40,6 +40,7 @@ const (
 	TypeCapacityFreed    = "tradewind.capacity.freed.v1"
 	TypeLocationBlocked  = "tradewind.location.blocked.v1"
 	TypeSpotInterrupted  = "tradewind.spot.interrupted.v1"
+	TypeLeaseDue         = "tradewind.lease.due.v1"
 	TypeGangBroken       = "tradewind.gang.broken.v1"
 	TypePriceMoved       = "tradewind.price.moved.v1"
 	TypeMarketTicked     = "tradewind.market.ticked.v1"
@@ -262,6 +263,14 @@ type SpotInterrupted struct {
 	Machine string    `json:"machine,omitempty" example:"i-0abc1234" doc:"The cloud's own ID of the machine"`
 	Kind    string    `json:"kind" example:"interruption" doc:"interruption, rebalance or taken"`
 	At      time.Time `json:"at" example:"2026-11-21T09:02:00Z" doc:"When it is, or was, taken"`
+}
+
+// LeaseDue says that what is set aside of a queue's month's budget for an attempt is nearly used up: more is set aside,
+// or it is stopped.
+type LeaseDue struct {
+	Cluster string `json:"cluster" example:"train-infer-4k7q2a.1.1" doc:"Cluster ID"`
+	Job     string `json:"job" example:"train-infer-4k7q2a" doc:"Job ID"`
+	Queue   string `json:"queue" example:"research" doc:"Queue of the job"`
 }
 
 // GangBroken says that a task of a gang does not go on: the others of the gang can not go on without it, or need not.

@@ -67,7 +67,8 @@ func (a *app) queueSetCommand() *cobra.Command {
 		Long: "Creates a queue, or changes the settings of one; a flag that is left out leaves what it is about as it was.\n" +
 			"What is in use stays so.",
 		Example: "  tradewind queue set research --max-running 20\n  tradewind queue set research --max-vcpu 0   # no limit\n" +
-			"  tradewind queue set vision --parent research --deserved 96 --guaranteed 32",
+			"  tradewind queue set vision --parent research --deserved 96 --guaranteed 32\n" +
+			"  tradewind queue set research --max usd-per-month=500",
 	}, false)
 }
 
@@ -93,7 +94,7 @@ func (a *app) queueSettingsCommand(c *cobra.Command, create bool) *cobra.Command
 	f.IntVar(&q.Weight, "weight", 0, "its part among its siblings; 0 is 1")
 	var of limits
 	f.Var(&of.most, "max", "the most it may hold: vcpus, memory (GiB), usd-per-hour or a kind of accelerator, "+
-		"as in memory=512,A100=8; 0 is no limit")
+		"as in memory=512,A100=8; or spend in a calendar month (UTC): usd-per-month=500; 0 is no limit")
 	f.Var(&of.deserved, "deserved",
 		"what it may take back from its siblings: vCPUs, or as --max; 0 is what its weight gives it")
 	f.Var(&of.guaranteed, "guaranteed", "what is kept for it even while it has no use for it: vCPUs, or as --max")

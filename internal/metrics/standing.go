@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 )
 
@@ -22,9 +23,12 @@ func described(name, help string, labels ...string) *prometheus.Desc {
 }
 
 var (
-	running  = described("queue_running_tasks", "Tasks that were admitted and have not ended.", "queue")
-	used     = described("queue_vcpus", "vCPUs that they hold.", "queue")
-	most     = described("queue_max_vcpus", "vCPUs that a queue may hold, where it is bounded.", "queue")
+	running = described("queue_running_tasks", "Tasks that were admitted and have not ended.", "queue")
+	used    = described("queue_vcpus", "vCPUs that they hold.", "queue")
+	most    = described("queue_max_vcpus", "vCPUs that a queue may hold, where it is bounded.", "queue")
+	month   = described("queue_month_usd",
+		"What a queue and those below it have spent and set aside in this month, USD.", "queue")
+	budget   = described("queue_max_month_usd", "What it may cost in a month, USD, where that is bounded.", "queue")
 	waiting  = described("queue_waiting_tasks", "Tasks that wait to be admitted, up to 1000.", "queue")
 	blocked  = described("blocked_locations", "Locations that are not to be tried now.", "cloud", "kind")
 	depth    = described("function_queue_depth", "Events that wait for a function, or are with it.", "function")
@@ -34,7 +38,7 @@ var (
 
 // Describe implements prometheus.Collector.
 func (s *standing) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{running, used, most, waiting, blocked, depth, dead, machines} {
+	for _, d := range []*prometheus.Desc{running, used, most, month, budget, waiting, blocked, depth, dead, machines} {
 		out <- d
 	}
 }
@@ -72,6 +76,10 @@ func (s *standing) queues(ctx context.Context, gauge put) error {
 		gauge(used, q.VCPU, q.Name)
 		if q.MaxVCPU > 0 {
 			gauge(most, q.MaxVCPU, q.Name)
+		}
+		if usd := q.Max[record.USDPerMonth]; usd > 0 {
+			gauge(month, q.Month.SpentUSD+q.Month.ReservedUSD+q.Month.BelowUSD, q.Name)
+			gauge(budget, usd, q.Name)
 		}
 		list, err := s.source.Waiting(ctx, q.Name, lookMost)
 		if err != nil {

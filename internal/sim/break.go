@@ -96,6 +96,9 @@ const (
 	Nameless Break = "nameless"
 	// Nightless: nobody hears at which hours machines are to be had.
 	Nightless Break = "nightless"
+	// Spendthrift: nobody remembers what was spent in a month, and Hoarding: that anything was set aside of its budget.
+	Spendthrift Break = "spendthrift"
+	Hoarding    Break = "hoarding"
 	// Mingling: nobody remembers where tasks stand that rules of placement know.
 	Mingling Break = "mingling"
 )
@@ -105,7 +108,7 @@ func Breaks() []Break {
 	return []Break{NoOutbox, NoSeen, NoConditions, NoToken, NoBlock, NoTerminate, LossyBus, NoReconcile, NoBudget,
 		Forgetful, Overtaking, NoPartitions, NoGang, Loners, Herd, Headless, NoHold, OldPrice, Swinging, Asleep,
 		Stuck, NoUploads, Generous, Lasting, Hasty, Homesick, Careless, Stale, Deaf, Restless, Unmeasured,
-		Fleeting, Crowding, Overcommitted, Circling, Impatient, Nameless, Nightless, Mingling}
+		Fleeting, Crowding, Overcommitted, Circling, Impatient, Nameless, Nightless, Mingling, Spendthrift, Hoarding}
 }
 
 // forgotten are fields that a broken store loses: of which records, from where to where.
@@ -175,6 +178,10 @@ func (b Break) said(tx store.Tx) store.Tx {
 		return mangle.WithoutField(tx, "", `,"use":{`, "}")
 	case Nameless:
 		return mangle.WithoutField(tx, "", `,"spaces":[`, "]")
+	case Spendthrift:
+		return mangle.WithoutField(tx, "", `,"month":{`, "}")
+	case Hoarding:
+		return mangle.WithoutField(tx, "attempt#", `,"monthly":tru`, "e")
 	case Nightless:
 		return mangle.WithoutField(tx, "", `,"window":"`, `"`)
 	case Circling:

@@ -91,6 +91,7 @@ func TestABrokenSystemIsNoticed(t *testing.T) {
 		Circling:      10,
 		Impatient:     8,
 		Nameless:      6, Nightless: 10, Mingling: 8,
+		Spendthrift: 6, Hoarding: 6,
 	}
 	// Of what there is one break for alone, the invariant that has to notice it.
 	by := map[Break]string{
@@ -101,6 +102,7 @@ func TestABrokenSystemIsNoticed(t *testing.T) {
 		Circling:      check.InvCircles,
 		Impatient:     check.InvPatience,
 		Nameless:      check.InvSpace, Nightless: check.InvWindow, Mingling: check.InvPlaced,
+		Spendthrift: check.InvMonth, Hoarding: check.InvMonth,
 	}
 	for _, b := range Breaks() {
 		t.Run(string(b), func(t *testing.T) {

@@ -138,6 +138,26 @@ func (u *users) setQueue(name string, s record.QueueSettings) {
 	})
 }
 
+// liftBudgets is when people lift the budgets of months, some hours into the second one: what waits for a third month
+// would wait for longer than a world lasts.
+const liftBudgets = 30 * time.Hour
+
+// drawMonth gives some queues a budget for the month.
+func (u *users) drawMonth(name string, s *record.QueueSettings) {
+	r, b := u.w.rand.month, u.w.opt.Break
+	of := b == Spendthrift || b == Hoarding
+	if b != "" && !of || !of && !r.Chance(0.2) { // other breaks are met as often without
+		return
+	}
+	lifted := *s
+	s.Max = s.Max.Plus(record.Amounts{record.USDPerMonth: r.Uniform(0.1, 3)})
+	u.w.Count("a month's budget")
+	u.w.After(liftBudgets, func() { u.setQueue(name, lifted) })
+	if end := u.w.Now.Add(liftBudgets + time.Hour); end.After(u.w.check.Suspensions.Last) {
+		u.w.check.Suspensions.Last = end
+	}
+}
+
 // duration is how long a task really takes on a machine, from beginning to end.
 func (u *users) duration(a *wire.Assignment, o cloud.Offer) time.Duration {
 	j := u.byName[a.JobName]

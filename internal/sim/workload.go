@@ -70,6 +70,7 @@ func (u *users) drawQueues() {
 			lab.MaxVCPU, lab.MaxRunning = 16, 0 // what is large waits until what is small leaves room
 		}
 		u.drawBounds(&lab)
+		u.drawMonth("lab", &lab)
 		u.setQueue("lab", lab)
 		small.Parent, cpus.Parent = "lab", "lab"
 		small.Weight, cpus.Weight = 1+r.IntN(3), r.IntN(3)
@@ -92,6 +93,7 @@ func (u *users) drawQueues() {
 		settings record.QueueSettings
 	}{{"small", small}, {"cpus", cpus}} {
 		u.drawBounds(&q.settings)
+		u.drawMonth(q.name, &q.settings)
 		if !reflect.DeepEqual(q.settings, record.QueueSettings{}) {
 			u.setQueue(q.name, q.settings)
 		}

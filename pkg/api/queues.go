@@ -86,7 +86,7 @@ type QueueQuota struct {
 	DeservedVCPU   float64 `json:"deservedVCPU,omitempty" minimum:"0" maximum:"1000000000" doc:"vCPUs it may take back from its siblings; 0 is what its weight gives it"`
 	GuaranteedVCPU float64 `json:"guaranteedVCPU,omitempty" minimum:"0" maximum:"1000000000" doc:"vCPUs kept for it even while it has no use for them"`
 
-	Max        record.Amounts `json:"max,omitempty" doc:"The most that it may hold, by resource: memoryGiB, usdPerHour, the name of a kind of accelerator, or vcpus, which is maxVCPU; 0 is no limit"`
+	Max        record.Amounts `json:"max,omitempty" doc:"The most that it may hold, by resource: memoryGiB, usdPerHour, the name of a kind of accelerator, or vcpus, which is maxVCPU; and usdPerMonth, what its jobs may cost in a calendar month (UTC); 0 is no limit"`
 	Deserved   record.Amounts `json:"deserved,omitempty" doc:"What it may take back from its siblings, by resource"`
 	Guaranteed record.Amounts `json:"guaranteed,omitempty" doc:"What is kept for it even while it has no use for it, by resource"`
 

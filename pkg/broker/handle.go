@@ -33,7 +33,8 @@ var functions = sync.OnceValue(func() map[string]function {
 		events.FnSchedule: {decide: (*Broker).schedule, repeatable: func(data events.Data) bool {
 			// its cluster's record goes with it; or it is only an invitation to look
 			e, freed := data.(events.CapacityFreed)
-			return freed && (e.Cluster != "" || e.Job == "") || is[events.TaskReady](data)
+			return freed && (e.Cluster != "" || e.Job == "") || is[events.TaskReady](data) ||
+				is[events.LeaseDue](data)
 		}},
 		events.FnExecute:   {decide: (*Broker).execute, repeatable: is[events.ClusterUp]},
 		events.FnInterrupt: {decide: (*Broker).interrupt},

@@ -30,7 +30,7 @@ func TestQueueStories(t *testing.T) { playStories(t, "queues") }
 
 // playStories plays the files of a folder of testdata. The commands:
 //
-//	queue NAME [parent=Q] [weight=N] [vcpu=F] [running=N] [guaranteed=F] [deserved=F] [preempt] [closed]
+//	queue NAME [parent=Q] [weight=N] [month=USD] [vcpu=F] [running=N] [guaranteed=F] [deserved=F] [preempt] [closed]
 //	policy                              sessions follow the one below
 //	submit NAME [queue=Q] [namespace=N] [priority=N] [deadline=D] [budget=USD] [infeasible=wait]    a job with the tasks below
 //	cancel JOB
@@ -115,7 +115,12 @@ func (s *office) command(t *testing.T, d *datadriven.TestData) string {
 	switch d.Cmd {
 	case "queue":
 		s.now = s.now.Add(time.Second) // a change of its own
+		var most record.Amounts
+		if usd := number(named["month"]); usd > 0 {
+			most = record.Amounts{record.USDPerMonth: usd}
+		}
 		err = s.b.SetQueue(context.Background(), plain[0], record.QueueSettings{
+			Max:    most,
 			Parent: named["parent"], Weight: int(number(named["weight"])), MaxVCPU: number(named["vcpu"]), MaxRunning: int(number(named["running"])),
 			GuaranteedVCPU: number(named["guaranteed"]), DeservedVCPU: number(named["deserved"]),
 			Preempt: slices.Contains(plain, "preempt"), Closed: slices.Contains(plain, "closed"),
@@ -338,6 +343,10 @@ func (s *office) status() {
 	for _, q := range queues {
 		if q.Running > 0 || q.VCPU > 0 {
 			s.printf("queue %s: %d running, %g vCPUs", q.Name, q.Running, q.VCPU)
+		}
+		if m := q.Month; q.Max[record.USDPerMonth] > 0 || m.ReservedUSD > 0 {
+			s.printf("queue %s in %s: %.4f USD spent, %.4f set aside, %.4f below", q.Name, m.Of, m.SpentUSD, m.ReservedUSD,
+				m.BelowUSD)
 		}
 		if by := q.Suspended.By; by != "" {
 			s.printf("queue %s: suspended by %s", q.Name, by)

@@ -181,10 +181,14 @@ func (b *Broker) treat(ctx context.Context, cause, id string, machines attempt.I
 			}
 			return u.Apply(attempt.DecideRemedy(r, l, u.Now))
 		}
+		if l.Attempt.Monthly { // its queue's record is written by schedule alone
+			return u.Emit(events.LeaseDue{Cluster: id, Job: l.Job.ID, Queue: l.Job.Queue})
+		}
 		ledger, _, err := book.Get[record.Ledger](u, record.LedgerKey(l.Job.ID))
 		if err != nil {
 			return err
 		}
-		return u.Apply(attempt.DecideLease(l, ledger, b.Config, u.Now))
+		d, _ := attempt.DecideLease(l, ledger, nil, b.Config, u.Now)
+		return u.Apply(d)
 	})
 }

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/broker/attempt"
@@ -23,6 +24,8 @@ func (b *Broker) schedule(u *unit.Unit, data events.Data) error {
 		return b.enqueue(u, e)
 	case events.CapacityFreed:
 		return b.settle(u, e)
+	case events.LeaseDue:
+		return b.extend(u, e)
 	case events.DAGPlanned, events.DAGEnding:
 		job, found, err := book.Get[record.Job](u, record.JobKey(e.Group()))
 		if err != nil || !found {
@@ -88,7 +91,7 @@ func (b *Broker) settle(u *unit.Unit, e events.CapacityFreed) error {
 	if e.Job == "" {
 		return nil // only an invitation to look at the queue again
 	}
-	hold, err := b.givenBack(u, &e)
+	made, err := b.givenBack(u, &e)
 	if err != nil {
 		return err
 	}
@@ -105,8 +108,8 @@ func (b *Broker) settle(u *unit.Unit, e events.CapacityFreed) error {
 		return err
 	}
 	queue.Remember(u.Now, session.HalfLife(b.policy(u.Ctx)))
-	queue.Count(job.Namespace, record.Held{Tasks: 1, VCPU: e.VCPU, Use: hold}.Negative())
-	if err := u.Apply(decideSettle(queue, job, ledger, hold, e)); err != nil || e.Spot == "" {
+	queue.Count(job.Namespace, record.Held{Tasks: 1, VCPU: e.VCPU, Use: made.Hold}.Negative())
+	if err := u.Apply(decideSettle(queue, job, ledger, made, e, u.Now)); err != nil || e.Spot == "" {
 		return err
 	}
 	market, _, err := book.Get[record.MarketRecord](u, record.MarketKey(e.Spot))
@@ -116,19 +119,45 @@ func (b *Broker) settle(u *unit.Unit, e events.CapacityFreed) error {
 	return u.Apply(decideObserved(market, e))
 }
 
-// givenBack is what an attempt held beside vCPUs, whose cluster's record, if it had one, goes with it. It fails with
-// ErrSkip for one that was settled before.
-func (b *Broker) givenBack(u *unit.Unit, e *events.CapacityFreed) (record.Amounts, error) {
+// extend has an attempt go on that takes longer than what is set aside for it lasts, or stops it, by what its job's
+// budget and the month's of its queue have left.
+func (b *Broker) extend(u *unit.Unit, e events.LeaseDue) error {
+	l, found, err := attempt.LoadLosing(u, e.Cluster)
+	if err != nil || !found || attempt.Diagnose(l.Cluster, b.Config, nil, u.Now) != attempt.RemedyLease {
+		return record.OrSkip(err) // it was extended, or is over
+	}
+	ledger, _, err := book.Get[record.Ledger](u, record.LedgerKey(e.Job))
+	if err != nil {
+		return err
+	}
+	tree, err := session.Tree(u, b.Config, e.Queue)
+	if err != nil {
+		return err
+	}
+	d, more := attempt.DecideLease(l, ledger, record.Purses(tree, e.Queue, u.Now), b.Config, u.Now)
+	for _, q := range tree {
+		if q.Name == e.Queue && more > 0 {
+			q.Reserve(more, u.Now)
+			d.Put(record.QueueKey(q.Name), *q)
+		}
+	}
+	d.HoldTree(tree)
+	return u.Apply(d)
+}
+
+// givenBack is the attempt that gives back what it held, whose cluster's record, if it had one, goes with it. It fails
+// with ErrSkip for one that was settled before.
+func (b *Broker) givenBack(u *unit.Unit, e *events.CapacityFreed) (record.Attempt, error) {
 	if e.Cluster == "" {
 		made, _, err := book.Get[record.Attempt](u, record.AttemptKey(e.Job, e.Task, e.Attempt))
-		return made.Hold, err
+		return made, err
 	}
 	cl, made, found, err := attempt.LoadReleased(u, e.Cluster, u.Now)
 	if err != nil || !found {
-		return nil, record.OrSkip(err)
+		return made, record.OrSkip(err)
 	}
 	e.ReservedUSD = cl.ReservedUSD
-	return made.Hold, u.Apply(attempt.DecideGone(cl, made, e.USD, u.Now))
+	return made, u.Apply(attempt.DecideGone(cl, made, e.USD, u.Now))
 }
 
 // decideObserved learns from what became of an attempt on a spot market.
@@ -148,16 +177,21 @@ func decideObserved(m record.MarketRecord, e events.CapacityFreed) (d record.Dec
 	return d
 }
 
-func decideSettle(queue record.Queue, job record.Job, ledger record.Ledger, hold record.Amounts,
-	e events.CapacityFreed) record.Decision {
+func decideSettle(queue record.Queue, job record.Job, ledger record.Ledger, made record.Attempt,
+	e events.CapacityFreed, now time.Time) record.Decision {
 	queue.Running = max(queue.Running-1, 0)
 	queue.VCPU = max(queue.VCPU-e.VCPU, 0)
-	queue.Use = queue.Use.Minus(hold)
+	queue.Use = queue.Use.Minus(made.Hold)
+	if made.Monthly {
+		queue.Settle(e.USD, e.ReservedUSD, now)
+	} else {
+		queue.Settle(e.USD, 0, now)
+	}
 	ledger.SpentUSD += e.USD
 	ledger.ReservedUSD = max(ledger.ReservedUSD-e.ReservedUSD, 0)
 	ledger.Outstanding = max(ledger.Outstanding-1, 0)
 	ledger.VCPU = max(ledger.VCPU-e.VCPU, 0)
-	ledger.Hold = ledger.Hold.Minus(hold)
+	ledger.Hold = ledger.Hold.Minus(made.Hold)
 	if ledger.Outstanding == 0 {
 		ledger.ReservedUSD, ledger.VCPU, ledger.Hold = 0, 0, nil // what rounding left
 	}

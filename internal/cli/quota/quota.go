@@ -19,6 +19,7 @@ var names = map[string]string{
 	"vcpus": record.VCPUs, "vcpu": record.VCPUs, "cpus": record.VCPUs, "cpu": record.VCPUs,
 	"memory": record.MemoryGiB, "memorygib": record.MemoryGiB,
 	"usd-per-hour": record.USDPerHour, "usdperhour": record.USDPerHour,
+	"usd-per-month": record.USDPerMonth, "usdpermonth": record.USDPerMonth,
 }
 
 // Flag is a flag whose value is amounts. A number alone is vCPUs. Given again, it adds to what was said before.
@@ -44,8 +45,8 @@ func (f *Flag) Set(s string) error {
 		name = strings.TrimSpace(name)
 		v, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
 		if err != nil || !(v >= 0) || math.IsInf(v, 0) || name == "" {
-			return fmt.Errorf("%q is not NUMBER or RESOURCE=NUMBER: vcpus, memory (GiB), usd-per-hour, or a kind of "+
-				"accelerator", part)
+			return fmt.Errorf("%q is not NUMBER or RESOURCE=NUMBER: vcpus, memory (GiB), usd-per-hour, usd-per-month, "+
+				"or a kind of accelerator", part)
 		}
 		if known := names[strings.ToLower(name)]; known != "" {
 			name = known
@@ -76,10 +77,16 @@ func Tell(a record.Amounts) string {
 }
 
 // Of writes what of resources beside vCPUs a queue holds and may hold: "A100 4 of 8, usdPerHour 3.2 of 20"; empty where
-// it bounds none.
+// it bounds none. Of a month's budget it is what was spent and is set aside, there and below.
 func Of(q *record.Queue) string {
 	words := make([]string, 0, len(q.Max))
 	for _, name := range slices.Sorted(maps.Keys(q.Max)) {
+		if name == record.USDPerMonth {
+			words = append(words, fmt.Sprintf("%s %s of %s in %s, %s of it set aside", name,
+				text.USD(q.Month.SpentUSD+q.Month.ReservedUSD+q.Month.BelowUSD), text.USD(q.Max[name]), q.Month.Of,
+				text.USD(q.Month.ReservedUSD)))
+			continue
+		}
 		words = append(words, fmt.Sprintf("%s %.4g of %.4g", name, q.Use[name], q.Max[name]))
 	}
 	for _, x := range []struct {

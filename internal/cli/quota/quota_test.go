@@ -10,7 +10,8 @@ import (
 func TestAmountsAreReadAsPeopleWriteThem(t *testing.T) {
 	for in, want := range map[string]string{
 		"96": "vcpus=96", "vcpus=96,memory=512": "memoryGiB=512, vcpus=96", "A100=8,usd-per-hour=20.5": "A100=8, usdPerHour=20.5",
-		" cpu = 4 ": "vcpus=4", "memoryGiB=0": "memoryGiB=0",
+		"usd-per-month=500": "usdPerMonth=500",
+		" cpu = 4 ":         "vcpus=4", "memoryGiB=0": "memoryGiB=0",
 	} {
 		var f quota.Flag
 		if err := f.Set(in); err != nil || f.String() != want {
@@ -33,5 +34,13 @@ func TestWhatAFlagLeavesOutStays(t *testing.T) {
 	old := record.Amounts{"A100": 8, "H100": 2}
 	if got := quota.Tell(f.Over(old)); got != "A100=0, H100=2, memoryGiB=64" || old["A100"] != 8 {
 		t.Errorf("it is %q, and was %v", got, old)
+	}
+}
+
+func TestAMonthsBudgetIsToldWithWhatIsSpentAndSetAside(t *testing.T) {
+	q := record.Queue{Max: record.Amounts{record.USDPerMonth: 500},
+		Month: record.Month{Of: "2026-11", SpentUSD: 120, ReservedUSD: 30, BelowUSD: 50}}
+	if got := quota.Of(&q); got != "usdPerMonth 200.00 of 500.00 in 2026-11, 30.00 of it set aside" {
+		t.Errorf("it is told as %q", got)
 	}
 }

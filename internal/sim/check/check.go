@@ -39,6 +39,9 @@ const (
 	InvQueued = "a queued task waits in its queue"
 	// InvQuota: a queue's usage is the sum of the attempts that hold some, and within its quota.
 	InvQuota = "a queue's usage is its attempts'"
+	// InvMonth: what a queue has spent in a month, and set aside of its budget, is what its attempts have, and never
+	// more than the budget where more is set aside.
+	InvMonth = "a month's budget is kept"
 	// InvGang: the machines of a task are bought together, and it begins on all of them or on none.
 	InvGang = "a gang starts whole or not at all"
 	// InvJoin: machines beyond those that a gang begins with are there for a gang that runs.
@@ -143,6 +146,7 @@ type Checker struct {
 	pool     poolChecker
 	policy   policyChecker
 	reclaim  reclaimChecker
+	month    monthChecker
 	heardOf  map[string][]heardOf       // prices that the broker has in its records, by listing
 	held     map[*Machine]time.Duration // how long a machine runs for what is suspended
 
@@ -222,7 +226,7 @@ func New(t *timeline.Timeline, s *weather.Sky, cfg record.Config, records *mem.S
 		pending: map[string]bool{}, bodies: map[string]string{}, sent: map[string]int{},
 		routes:  map[string][]string{},
 		handled: map[string]bool{}, freed: map[string]attemptKey{}, refusals: map[string][]refusal{},
-		pool: newPoolChecker(), reclaim: newReclaimChecker(), heardOf: map[string][]heardOf{},
+		pool: newPoolChecker(), month: newMonthChecker(), reclaim: newReclaimChecker(), heardOf: map[string][]heardOf{},
 		held:        map[*Machine]time.Duration{},
 		Suspensions: Suspensions{Closed: map[string]time.Time{}, Empty: map[string]time.Time{}},
 	}
@@ -327,6 +331,7 @@ func (c *Checker) Committed(tx store.Tx) {
 		c.checkQueue(q)
 		c.checkSpaces(q)
 	}
+	c.checkMonths()
 	c.checkQuotas()
 	c.checkBroken()
 	c.checkTogether()
@@ -443,6 +448,7 @@ func (c *Checker) settle(k attemptKey) {
 		c.Violatef(InvLedger, "attempt %v is settled twice", k)
 	}
 	s.settled[k] = true
+	c.month.settled = append(c.month.settled, k)
 	c.touch(s)
 }
 

@@ -117,7 +117,7 @@ func (c *Checker) rest() {
 		c.Violatef(InvErrors, "queues: %v", err)
 	}
 	for _, q := range queues {
-		if q.Running != 0 || q.VCPU > Rounding {
+		if q.Running != 0 || q.VCPU > Rounding || q.Month.ReservedUSD > Rounding {
 			c.Violatef(InvRest, "queue %s is at rest with %+v", q.Name, q)
 		}
 	}
@@ -161,7 +161,8 @@ func (c *Checker) cause(s *Job) {
 		return
 	}
 	for _, k := range s.order {
-		if s.attempts[k].Outcome == record.OutcomeBudget && j.BudgetUSD > 0 {
+		c.checkPaid(s, k)
+		if s.attempts[k].Outcome == record.OutcomeBudget && (j.BudgetUSD > 0 || s.attempts[k].Monthly) {
 			return
 		}
 	}

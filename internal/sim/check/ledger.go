@@ -70,6 +70,9 @@ func (c *Checker) checkQueue(q record.Queue) {
 			q.VCPU, running, vcpu)
 	}
 	for resource := range q.Max {
+		if resource == record.USDPerMonth {
+			continue // see checkMonths
+		}
 		if held := c.ownHold(q.Name, resource); math.Abs(q.Use[resource]-held) > Rounding {
 			c.Violatef(InvQuota, "queue %s counts %g of %s, its attempts hold %g", q.Name, q.Use[resource],
 				resource, held)

@@ -17,6 +17,7 @@ func (c *Checker) queueRecord(w *store.Write) {
 	}
 	old, q := c.queues[w.Key.Sort], decode[record.Queue](c, w)
 	c.queues[w.Key.Sort] = q
+	c.monthRecord(old, q)
 	for _, claim := range q.Claims {
 		if !slices.Contains(old.Claims, claim) {
 			c.claimed[claim.For] = promise{c.Now, claim.Until}
@@ -42,6 +43,9 @@ func (c *Checker) checkQuotas() {
 					q.MaxRunning, q.MaxVCPU, running, vcpu)
 			}
 			for resource, most := range q.Max {
+				if resource == record.USDPerMonth {
+					continue // see checkMonths
+				}
 				c.Count("a quota beside vCPUs is kept")
 				if held := c.heldOf(q, resource); held > most+Rounding {
 					c.Violatef(InvQuota, "queue %s may hold %s and holds %g", name,
@@ -96,7 +100,7 @@ func (c *Checker) use(q record.Queue) (running int, vcpu float64) {
 func (c *Checker) bounded(name string) bool {
 	for range len(c.queues) {
 		q := c.queues[name]
-		if q.MaxVCPU > 0 || len(q.Max) > 0 {
+		if q.MaxVCPU > 0 || len(q.Max) > 0 || c.month.ever[name] {
 			return true
 		}
 		name = q.Parent
@@ -165,7 +169,8 @@ func (c *Checker) checkOvertaken(s *Job, a record.Attempt) {
 	}
 	for _, o := range c.order {
 		if o.Record.Queue != s.Record.Queue || o.Record.State != record.JobRunning || o.Record.BudgetUSD > 0 ||
-			o.Record.Priority < s.Record.Priority || !o.changed.Before(a.Admitted) {
+			c.month.paid(o.Record.Queue, c.queues) || o.Record.Priority < s.Record.Priority ||
+			!o.changed.Before(a.Admitted) {
 			continue
 		}
 		for i := range o.Record.Tasks {

@@ -8,7 +8,7 @@ import (
 )
 
 // Beginning is when every history begins.
-func Beginning() time.Time { return time.Date(2026, 5, 20, 0, 0, 0, 0, time.UTC) }
+func Beginning() time.Time { return time.Date(2026, 9, 30, 0, 0, 0, 0, time.UTC) }
 
 // Timeline is what happens when: the clock, what is yet to happen, and what has.
 type Timeline struct {

@@ -159,7 +159,8 @@ func DecideIntent(st *Buying, cfg record.Config, now time.Time) (d record.Decisi
 	if st.Attempt.Offer.Spot {
 		st.Cluster.Market, st.Cluster.SurchargeUSD = record.MarketID(st.Attempt.OfferID), st.Attempt.SurchargeUSD
 	}
-	if most := st.Cluster.Ceiling() * float64(st.Attempt.Nodes); st.Job.BudgetUSD > 0 && most > 0 {
+	if most := st.Cluster.Ceiling() * float64(st.Attempt.Nodes); (st.Job.BudgetUSD > 0 || st.Attempt.Monthly) &&
+		most > 0 {
 		lease := record.Duration(st.Attempt.ReservedUSD / most)
 		if lease < cfg.Overhead/4 {
 			reason := needsMore(st.task.Index, st.Job)

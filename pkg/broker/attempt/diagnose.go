@@ -2,6 +2,7 @@ package attempt
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
@@ -128,25 +129,43 @@ func DecideRemedy(r remedy, l Losing, now time.Time) (d record.Decision) {
 	return d
 }
 
-// needsMore says that an attempt would cost more than its job may.
+// needsMore says that an attempt would cost more than its job may, or its queue in this month.
 func needsMore(task int, job record.Job) string {
+	if job.BudgetUSD <= 0 {
+		return fmt.Sprintf("task %d needs more than what is left of the month's budget of queue %s", task, job.Queue)
+	}
 	return fmt.Sprintf("task %d needs more than what is left of the budget of %s USD", task,
 		record.TellUSD(job.BudgetUSD))
 }
 
+// leftOf is what an attempt may still have set aside, of the job's budget and of those of the month, and the words for
+// where there is too little.
+func leftOf(l Losing, ledger record.Ledger, purses []record.Purse) (left float64, reason string) {
+	left, reason = math.Inf(1), needsMore(l.Cluster.Task, l.Job)
+	if l.Job.BudgetUSD > 0 {
+		left = l.Job.BudgetUSD - ledger.SpentUSD - ledger.ReservedUSD
+	}
+	for _, p := range purses {
+		if p.LeftUSD() < left {
+			left, reason = p.LeftUSD(), "it needs more than was set aside for it: "+p.Tell()
+		}
+	}
+	return left, reason
+}
+
 // DecideLease sets more of the budget aside for an attempt that takes longer than expected, or stops it before it
-// would overspend.
-func DecideLease(l Losing, ledger record.Ledger, cfg record.Config, now time.Time) (d record.Decision) {
+// would overspend. purses are the month's budgets that it is set aside of as well; the caller books there what more is.
+func DecideLease(l Losing, ledger record.Ledger, purses []record.Purse, cfg record.Config,
+	now time.Time) (d record.Decision, more float64) {
 	rate := l.Cluster.Ceiling() * float64(len(l.Cluster.Nodes))
 	if rate <= 0 {
 		l.Cluster.LeaseUntil = time.Time{}
 		d.Put(record.ClusterKey(l.Cluster.ID), l.Cluster)
-		return d
+		return d, 0
 	}
 	// It was set aside at the most that it could cost: what it has cost less lasts longer.
 	until := l.Cluster.Covered(cfg.TickEvery, now)
-	left := l.Job.BudgetUSD - ledger.SpentUSD - ledger.ReservedUSD
-	more := 0.0
+	left, reason := leftOf(l, ledger, purses)
 	if until.Sub(l.Cluster.LeaseUntil) < cfg.Overhead/4 {
 		more = max(min(left, rate*record.Hours(l.Cluster.LeaseUntil.Add(cfg.Overhead).Sub(until))), 0)
 		until = until.Add(record.Duration(more / rate))
@@ -159,11 +178,10 @@ func DecideLease(l Losing, ledger record.Ledger, cfg record.Config, now time.Tim
 			ledger.ReservedUSD += more
 			d.Put(record.LedgerKey(l.Job.ID), ledger)
 		}
-		return d
+		return d, more
 	}
-	reason := needsMore(l.Cluster.Task, l.Job)
 	if l.Cluster.Kept(now) {
-		return DecideLetGo(l.Cluster, reason, now)
+		return DecideLetGo(l.Cluster, reason, now), 0
 	}
 	l.Cluster.Outcome, l.Cluster.Reason = record.OutcomeBudget, reason
 	l.Cluster.Seq++
@@ -175,5 +193,5 @@ func DecideLease(l Losing, ledger record.Ledger, cfg record.Config, now time.Tim
 		Job: l.Cluster.Job, Task: l.Cluster.Task, Attempt: l.Cluster.Attempt, Cluster: l.Cluster.ID, ExitCode: -1,
 		Final: true, Message: reason,
 	})
-	return d
+	return d, 0
 }

@@ -13,7 +13,8 @@ import (
 // renewed is a cluster of a job with plenty of budget left after a look at its lease.
 func renewed(cl record.Cluster, now time.Time) record.Cluster {
 	l := Losing{Job: record.Job{ID: "j", BudgetUSD: 1000}, Cluster: cl}
-	for _, w := range DecideLease(l, record.Ledger{ReservedUSD: cl.ReservedUSD}, record.DefaultConfig(), now).Writes {
+	d, _ := DecideLease(l, record.Ledger{ReservedUSD: cl.ReservedUSD}, nil, record.DefaultConfig(), now)
+	for _, w := range d.Writes {
 		if c, ok := w.Value.(record.Cluster); ok {
 			return c
 		}

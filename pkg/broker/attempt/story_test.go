@@ -252,7 +252,15 @@ func (s *stage) end(d *datadriven.TestData) bool {
 		fmt.Fprintln(s.out, []string{"nothing", "launch", "release", "lost", "taken", "run", "lease"}[r])
 		s.decided(DecideRemedy(r, l, s.now))
 	case "lease":
-		s.decided(DecideLease(l, of[record.Ledger](s, record.LedgerKey("j")), s.cfg, s.now))
+		var purses []record.Purse
+		if month := s.number(d, "month", 0); month > 0 {
+			purses = append(purses, record.Purse{Queue: "lab", MostUSD: month, SpentUSD: s.number(d, "spent", 0),
+				Of: record.Month{}.At(s.now)})
+		}
+		decided, more := DecideLease(l, of[record.Ledger](s, record.LedgerKey("j")), purses, s.cfg, s.now)
+		if s.decided(decided); len(purses) > 0 {
+			fmt.Fprintf(s.out, "%.4f USD more of the month's budget\n", more)
+		}
 	case "watched":
 		s.judged(DecideWatched(s, s.cfg, l, s.now))
 	case "too-late":

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Amounts are quantities of resources, by their names: VCPUs, MemoryGiB, USDPerHour, or the name of a kind of
-// accelerator as the catalogue has it. What is not in it is none, or no bound. Nobody changes one that is shared.
+// Amounts are quantities of resources, by their names: VCPUs, MemoryGiB, USDPerHour, USDPerMonth, or the name of a kind
+// of accelerator as the catalogue has it. What is not in it is none, or no bound. Nobody changes one that is shared.
 type Amounts map[string]float64
 
 // The names of resources that are no accelerators.
@@ -74,6 +74,8 @@ func TellAmount(name string, v float64) string {
 		return fmt.Sprintf("%g GiB of memory", v)
 	case USDPerHour:
 		return fmt.Sprintf("%.4g USD/h", v)
+	case USDPerMonth:
+		return TellUSD(v) + " USD a month"
 	default:
 		return fmt.Sprintf("%g %s", v, name)
 	}
@@ -115,8 +117,15 @@ func withVCPU(a Amounts, vcpu float64) Amounts {
 }
 
 // Most is what the queue may have of each resource that it bounds, Kept what is guaranteed to it, and Used what it
-// holds: each with vCPUs.
-func (q *Queue) Most() Amounts { return withVCPU(q.Max, q.MaxVCPU) }
+// holds: each with vCPUs. A month's budget is none that is held.
+func (q *Queue) Most() Amounts {
+	if _, monthly := q.Max[USDPerMonth]; !monthly {
+		return withVCPU(q.Max, q.MaxVCPU)
+	}
+	most := maps.Clone(q.Max)
+	delete(most, USDPerMonth)
+	return withVCPU(most, q.MaxVCPU)
+}
 
 // Kept is what is guaranteed to the queue.
 func (q *Queue) Kept() Amounts { return withVCPU(q.Guaranteed, q.GuaranteedVCPU) }
@@ -127,12 +136,13 @@ func (q *Queue) Used() Amounts { return withVCPU(q.Use, q.VCPU) }
 // MaxBounded is how many resources beside vCPUs the queues of a tree may bound: what a session counts is bounded.
 const MaxBounded = 6
 
-// Bounded are the resources beside vCPUs that any queue of a tree bounds, deserves or is guaranteed, by name.
+// Bounded are the resources beside vCPUs that any queue of a tree bounds, deserves or is guaranteed, by name. A month's
+// budget is none.
 func Bounded(tree []*Queue) (names []string) {
 	for _, q := range tree {
 		for _, a := range []Amounts{q.Max, q.Deserved, q.Guaranteed} {
 			for name := range a {
-				if !slices.Contains(names, name) {
+				if name != USDPerMonth && !slices.Contains(names, name) {
 					names = append(names, name)
 				}
 			}

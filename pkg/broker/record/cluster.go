@@ -80,7 +80,7 @@ type Cluster struct {
 	Hosts   []string     `json:"hosts,omitempty"` // of a pool, by rank
 	// Store is the URL of the store that it keeps outputs and checkpoints in; empty is Config.StoreURL.
 	Store string `json:"store,omitempty"`
-	// ReservedUSD was set aside of the job's budget; LeaseUntil is when it is used up.
+	// ReservedUSD was set aside of the job's budget, or of the month's of its queue; LeaseUntil is when it is used up.
 	ReservedUSD float64   `json:"reservedUSD"`
 	LeaseUntil  time.Time `json:"leaseUntil,omitzero"`
 	Nodes       []Node    `json:"nodes"`

@@ -35,6 +35,8 @@ type Queue struct {
 	// asks.
 	Spaces []Space `json:"spaces,omitempty"`
 	Past   Past    `json:"past,omitzero"`
+	// Month is what its jobs cost in this month; Max[USDPerMonth] is the most of it.
+	Month Month `json:"month,omitzero"`
 	// Suspended says who has closed it, and since when, where somebody has suspended it.
 	Suspended Suspension `json:"suspended,omitzero"`
 	Heard     Heard      `json:"heard,omitempty"`
@@ -114,7 +116,8 @@ type QueueSettings struct {
 	// DeservedVCPU is what it may take back from its siblings, 0 what its weight gives it. GuaranteedVCPU is kept for
 	// it even while it has no use for it.
 	DeservedVCPU, GuaranteedVCPU float64
-	// Max, Deserved and Guaranteed are the same of other resources: memory, accelerators by kind, USD per hour.
+	// Max, Deserved and Guaranteed are the same of other resources: memory, accelerators by kind, USD per hour. Max may
+	// have USDPerMonth as well.
 	Max, Deserved, Guaranteed Amounts
 	// Preempt lets its jobs of higher priority take the machines of those of lower, whose work is saved first.
 	Preempt bool
@@ -144,6 +147,11 @@ func (q *Queue) Set(s QueueSettings) {
 
 // CheckSettings looks for amounts that are none.
 func CheckSettings(s QueueSettings) error {
+	for field, a := range map[string]Amounts{"deserved": s.Deserved, "guaranteed": s.Guaranteed} {
+		if a[USDPerMonth] > 0 {
+			return fmt.Errorf("%w: %s.%s: a month's budget can only be a max", ErrQueue, field, USDPerMonth)
+		}
+	}
 	return cmp.Or(checkAmounts("max", s.Max), checkAmounts("deserved", s.Deserved),
 		checkAmounts("guaranteed", s.Guaranteed))
 }

@@ -86,11 +86,13 @@ type Attempt struct {
 	Reason      string      `json:"reason,omitempty"`
 	VCPU        float64     `json:"vcpu"`                  // of all nodes
 	Hold        Amounts     `json:"hold,omitempty"`        // of all nodes, beside vCPUs: what it holds of its queue's
-	ReservedUSD float64     `json:"reservedUSD,omitempty"` // set aside of the job's budget
-	Resumed     float64     `json:"resumed,omitempty"`     // progress it started from
-	ResumedFrom string      `json:"resumedFrom,omitempty"` // checkpoint it started from
-	USD         float64     `json:"usd,omitempty"`
-	EgressUSD   float64     `json:"egressUSD,omitempty"` // of USD, what moving its data cost
+	ReservedUSD float64     `json:"reservedUSD,omitempty"` // set aside of the job's budget, or of its queue's
+	// Monthly says that it is set aside of the month's budget of its queue, or of one above it, as well.
+	Monthly     bool    `json:"monthly,omitempty"`
+	Resumed     float64 `json:"resumed,omitempty"`     // progress it started from
+	ResumedFrom string  `json:"resumedFrom,omitempty"` // checkpoint it started from
+	USD         float64 `json:"usd,omitempty"`
+	EgressUSD   float64 `json:"egressUSD,omitempty"` // of USD, what moving its data cost
 	// RateUSD is what an hour of one machine cost last, where that is not what it was planned with; SurchargeUSD what
 	// of it is not the spot market's.
 	RateUSD float64 `json:"rateUSD,omitempty"`

@@ -34,7 +34,7 @@ func (s *Session) act(v verdict, a *admission) error {
 // never fails a task that needs more than its queue allows, by itself or with its gang.
 func (s *Session) never(a *admission) (d record.Decision) {
 	var message string
-	if b := s.beyond(a.queue, a.needs()); b != nil {
+	if b := s.tooMuch(a); b != nil {
 		message = "it needs " + b.tell()
 	} else { // then all of its gang have a place: what they need is known
 		message = a.with.tooLarge(s)
@@ -98,7 +98,10 @@ func (s *Session) admitted(a *admission) (d record.Decision, err error) {
 	if err != nil {
 		return d, err
 	}
-	reserved := reserve(a, bidUSD, record.Hours(s.Config.Overhead))
+	reserved, monthly := s.reserve(a, bidUSD), len(s.purses(a.job.Queue)) > 0
+	if monthly {
+		a.queue.Reserve(reserved, s.u.Now)
+	}
 	a.ledger.Outstanding++
 	a.ledger.VCPU += a.vcpu()
 	a.ledger.Hold = a.ledger.Hold.Plus(hold)
@@ -110,8 +113,9 @@ func (s *Session) admitted(a *admission) (d record.Decision, err error) {
 		Job: a.job.ID, Task: a.waiting.Task, Number: a.task.Attempt, Plan: a.job.Plan.Version,
 		Offer: choice.Offer, OfferID: choice.ID, Nodes: a.nodes, Admitted: s.u.Now,
 		WaitSince: a.task.WaitSince, WaitUSD: a.task.WaitUSD,
-		VCPU: a.vcpu(), Hold: hold, ReservedUSD: reserved, MaxUSD: bidUSD, SurchargeUSD: choice.SurchargeUSD,
-		Resumed: a.task.Progress, ResumedFrom: a.task.Checkpoint.Prefix,
+		VCPU: a.vcpu(), Hold: hold, ReservedUSD: reserved, Monthly: monthly, MaxUSD: bidUSD,
+		SurchargeUSD: choice.SurchargeUSD,
+		Resumed:      a.task.Progress, ResumedFrom: a.task.Checkpoint.Prefix,
 	}
 	a.task.WaitSince, a.task.WaitUSD = time.Time{}, 0
 	if a.pool != nil {

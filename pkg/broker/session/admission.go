@@ -2,7 +2,6 @@ package session
 
 import (
 	"cmp"
-	"math"
 	"strconv"
 	"time"
 
@@ -113,6 +112,10 @@ func (s *Session) passes(w record.Waiting) (bool, error) {
 		return false, err
 	}
 	afford := of.affordable(of.plan.TaskUSD[w.Task])
+	if afford == verdictAdmit && s.short(of.job.Queue, s.costs(of, w.Task)) != nil &&
+		s.over(of.job.Queue, s.costs(of, w.Task)) == nil {
+		return true, nil
+	}
 	if !s.replanned[w.Job] || afford != verdictAdmit {
 		return afford == verdictSkip || s.replanned[w.Job], nil
 	}
@@ -216,11 +219,17 @@ func (s *Session) judge(a *admission) verdict {
 	case a.clash != nil:
 		return a.clash.verdict(a.plan, s.u.Now)
 	}
-	if s.beyond(a.queue, a.needs()) != nil {
+	if s.tooMuch(a) != nil {
 		return verdictNever
 	}
-	if v := a.affordable(a.usd()); v != verdictAdmit || a.price == nil {
+	if v := a.affordable(a.usd()); v != verdictAdmit {
 		return v
+	}
+	if s.shortOf(a) != nil {
+		return verdictSkip
+	}
+	if a.price == nil {
+		return verdictAdmit
 	}
 	return s.judgePrice(a)
 }
@@ -242,11 +251,12 @@ func (of *side) left() float64 { return of.job.BudgetUSD - of.ledger.SpentUSD - 
 // reserveSlack is how much longer than expected an attempt may take on what is set aside for it.
 const reserveSlack = 1.25
 
-// reserve is what to set aside for an attempt: its expected run time with some slack and the
-// broker's overhead, at the most that an hour may cost, as far as the budget goes. A job without budget sets nothing
-// aside.
-func reserve(a *admission, bidUSD, overheadHours float64) float64 {
-	if a.job.BudgetUSD <= 0 {
+// reserve is what to set aside for an attempt: its expected run time with some slack and the broker's overhead, at the
+// most that an hour may cost, as far as the budgets go. A job without a budget, in a queue without one for the month,
+// sets nothing aside.
+func (s *Session) reserve(a *admission, bidUSD float64) float64 {
+	purses := s.purses(a.job.Queue)
+	if a.job.BudgetUSD <= 0 && len(purses) == 0 {
 		return 0
 	}
 	t := a.waiting.Task
@@ -254,6 +264,12 @@ func reserve(a *admission, bidUSD, overheadHours float64) float64 {
 	if a.pool != nil {
 		usd, hours = a.pool.offer.USDPerHour, a.pool.hours
 	}
-	want := usd * float64(a.nodes) * (hours*reserveSlack + overheadHours)
-	return math.Max(0, math.Min(want, a.left()))
+	want := usd * float64(a.nodes) * (hours*reserveSlack + record.Hours(s.Config.Overhead))
+	if a.job.BudgetUSD > 0 {
+		want = min(want, a.left())
+	}
+	for _, p := range purses {
+		want = min(want, p.LeftUSD())
+	}
+	return max(want, 0)
 }

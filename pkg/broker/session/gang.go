@@ -137,7 +137,18 @@ func (s *Session) judgeAll(t *together) (worst verdict, of *admission) {
 	case t.tooLarge(s) != "":
 		return verdictNever, t.members[0]
 	}
-	return t.affordable(), t.members[0]
+	if v := t.affordable(); v != verdictAdmit {
+		return v, t.members[0]
+	}
+	if t.short(s) != nil {
+		return verdictSkip, t.members[0]
+	}
+	return verdictAdmit, t.members[0]
+}
+
+// short is the month's budget that has too little left for all of them; nil where none has.
+func (t *together) short(s *Session) *record.Purse {
+	return s.short(t.members[0].job.Queue, s.costsOf(t.members))
 }
 
 // tooLarge says why a gang can never be admitted; it is empty if it can.
@@ -146,6 +157,9 @@ func (t *together) tooLarge(s *Session) string {
 	if b := s.beyond(first.queue, t.needs()); b != nil {
 		return fmt.Sprintf("its gang %s needs %s at once and queue %s allows %g", t.name,
 			record.TellAmount(b.resource, b.need), b.of.Name, b.most)
+	}
+	if b := s.dear(first.queue, s.costsOf(t.members)); b != nil {
+		return fmt.Sprintf("its gang %s needs %s", t.name, b.tell())
 	}
 	for _, q := range s.above(first.queue) {
 		if q.MaxRunning > 0 && len(t.members) > q.MaxRunning {
@@ -196,6 +210,9 @@ func (s *Session) admitAll(t *together, bound []*admission) (admitted int, full 
 	if v := t.affordable(); v != verdictAdmit { // what was admitted before has set some aside
 		return 0, false, s.act(v, t.members[0])
 	}
+	if t.short(s) != nil {
+		return 0, false, nil
+	}
 	if fits, err := s.standsFree(bound); err != nil || !fits {
 		s.more = s.more || err == nil // what was admitted before may be in the way; it is looked at again
 		return 0, false, err
@@ -221,6 +238,9 @@ func (t *together) tell(s *Session) string {
 		if v := s.judge(m); v != verdictAdmit && v != verdictDrop {
 			return fmt.Sprintf("it waits for its gang %s: task %s can not go: %s", t.name, m.name, s.tell(m, nil)[0])
 		}
+	}
+	if p := t.short(s); p != nil {
+		return fmt.Sprintf("it waits for its gang %s: %s", t.name, tellShort(p, s.costsOf(t.members)))
 	}
 	needs := t.needs()
 	for _, q := range s.above(t.members[0].queue) {

@@ -66,9 +66,9 @@ func (s *Session) hasRoom(q *record.Queue, tasks int, needs record.Amounts) bool
 	return (above == nil || !s.bounded(above)) && (q.MaxRunning == 0 || q.Running+tasks <= q.MaxRunning) && !lacks
 }
 
-// bidFor is the most to pay for an hour of one spot machine of a task that is admitted: the on-demand price. Of a job
-// with a budget it is no more than what is left of that can pay for, shared among what is left to do by what that is
-// expected to cost: so that no price breaks it.
+// bidFor is the most to pay for an hour of one spot machine of a task that is admitted: the on-demand price, as far as
+// the month's budget goes. Of a job with a budget it is no more than what is left of that can pay for, shared among
+// what is left to do by what that is expected to cost: so that no price breaks it.
 func (s *Session) bidFor(a *admission) (float64, error) {
 	c := a.plan.Of(a.waiting.Task)
 	if a.pool != nil || !c.Offer.Spot {
@@ -76,7 +76,7 @@ func (s *Session) bidFor(a *admission) (float64, error) {
 	}
 	rate, most := c.Offer.USDPerHour, c.OnDemandUSD
 	if a.job.BudgetUSD <= 0 || most <= rate {
-		return max(most, rate), nil
+		return s.bidWithin(a, max(most, rate)), nil
 	}
 	progress, _, err := book.Get[record.Progress](s.u, record.ProgressKey(a.job.ID))
 	if err != nil {
@@ -92,5 +92,5 @@ func (s *Session) bidFor(a *admission) (float64, error) {
 	if rest > 0 {
 		share = max(share, (a.job.BudgetUSD-a.ledger.SpentUSD)/rest/reserveSlack)
 	}
-	return min(most, rate*share), nil
+	return s.bidWithin(a, min(most, rate*share)), nil
 }

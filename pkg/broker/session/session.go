@@ -50,6 +50,7 @@ type Session struct {
 	u          *book.Draft
 	tree       []*record.Queue
 	queues     map[string]*record.Queue // of the tree, by name
+	monthly    bool                     // one of them has a month's budget
 	blocks     []record.Block           // nil: not loaded yet
 	jobs       map[string]*side
 	replanned  map[string]bool
@@ -61,9 +62,10 @@ type Session struct {
 
 // New begins a session over a queue and those that share a quota with it.
 func New(in Input, u *book.Draft, queue string) (*Session, error) {
-	tree, err := loadTree(u, in.Config, queue)
+	tree, err := Tree(u, in.Config, queue)
 	return &Session{
-		Input: in, u: u, tree: tree, queues: byName(tree), jobs: map[string]*side{}, replanned: map[string]bool{},
+		Input: in, u: u, tree: tree, queues: byName(tree), monthly: record.Monthly(tree),
+		jobs: map[string]*side{}, replanned: map[string]bool{},
 		changed: map[*record.Queue]bool{}, gangs: map[string]bool{},
 	}, err
 }

@@ -136,8 +136,8 @@ func byName(queues []*record.Queue) map[string]*record.Queue {
 	return out
 }
 
-// loadTree loads the queues that a session over one has to look at: those that share a quota with it.
-func loadTree(u book.Reader, cfg record.Config, name string) ([]*record.Queue, error) {
+// Tree loads the queues that a session over one has to look at: those that share a quota with it.
+func Tree(u book.Reader, cfg record.Config, name string) ([]*record.Queue, error) {
 	q, err := QueueOf(u, cfg, name)
 	if err != nil {
 		return nil, err
@@ -189,6 +189,10 @@ type excess struct {
 
 // tell says what is needed and what is allowed.
 func (b *excess) tell() string {
+	if b.resource == record.USDPerMonth {
+		return fmt.Sprintf("%s USD and queue %s allows %s USD a month", record.TellUSD(b.need), b.of.Name,
+			record.TellUSD(b.most))
+	}
 	return fmt.Sprintf("%s and queue %s allows %g", record.TellAmount(b.resource, b.need), b.of.Name, b.most)
 }
 

@@ -114,7 +114,7 @@ func (s *Session) tell(a *admission, said []string) []string {
 	case verdictDrop:
 		return []string{"it does not wait any more"}
 	case verdictNever:
-		if b := s.beyond(a.queue, a.needs()); b != nil {
+		if b := s.tooMuch(a); b != nil {
 			return []string{fmt.Sprintf("it needs %s, more than its queue allows at all",
 				record.TellAmount(b.resource, b.need))}
 		}
@@ -159,6 +159,9 @@ func (s *Session) tellSkip(a *admission) string {
 		return "where it is planned it would be against a rule of placement: " + a.clash.text
 	case a.task.Joins != "" && a.lead == nil:
 		return fmt.Sprintf("it joins gang %s when that runs", a.task.Joins)
+	}
+	if p := s.shortOf(a); p != nil && a.affordable(a.usd()) == verdictAdmit {
+		return tellShort(p, s.costs(a.side, a.waiting.Task))
 	}
 	return fmt.Sprintf("the budget has %s USD left besides what runs has set aside, and it needs %s",
 		record.TellUSD(a.left()), record.TellUSD(a.usd()))

@@ -75,7 +75,7 @@ func (b *Views) ExplainPart(ctx context.Context, id string, p Part) (*Story, err
 	if err := b.visits(ctx, s, detail, p.From); err != nil {
 		return nil, err
 	}
-	if err := b.closed(ctx, s); err != nil {
+	if err := b.closed(ctx, s, detail); err != nil {
 		return nil, err
 	}
 	switch {
@@ -102,8 +102,9 @@ func (b *Views) ExplainPart(ctx context.Context, id string, p Part) (*Story, err
 	return s, nil
 }
 
-// closed adds that somebody has suspended the queue of a job that is not over, or one above it.
-func (b *Views) closed(ctx context.Context, s *Story) error {
+// closed adds that somebody has suspended the queue of a job that is not over, or one above it, or that a month's
+// budget there has less left than a task costs that waits.
+func (b *Views) closed(ctx context.Context, s *Story, detail *JobDetail) error {
 	if s.Job.State.Over() || s.Next > 0 {
 		return nil
 	}
@@ -120,7 +121,27 @@ func (b *Views) closed(ctx context.Context, s *Story) error {
 		}
 		name = q.Parent
 	}
+	if detail.plan != nil && err == nil {
+		s.poor(all, detail, b.Now())
+	}
 	return err
+}
+
+// poor adds which month's budget has less left than a task costs that waits: the first such task.
+func (s *Story) poor(queues []record.Queue, detail *JobDetail, now time.Time) {
+	tree := make([]*record.Queue, len(queues))
+	for i := range queues {
+		tree[i] = &queues[i]
+	}
+	for _, p := range record.Purses(tree, s.Job.Queue, now) {
+		i := slices.IndexFunc(detail.TaskList, func(t TaskView) bool {
+			return t.State == string(record.TaskQueued) && t.Index < len(detail.plan.TaskUSD) &&
+				detail.plan.TaskUSD[t.Index] > p.LeftUSD()
+		})
+		if i >= 0 {
+			s.add(now, "waits", detail.TaskList[i].Name, p.Tell())
+		}
+	}
 }
 
 // suspended adds when people had the job wait.

@@ -245,7 +245,10 @@ func taskViews(job record.Job, spec *dag.Job, plan *record.Plan, tasks []record.
 
 // Queues lists the queues that were configured or used.
 func (b *Views) Queues(ctx context.Context) ([]record.Queue, error) {
-	return book.List[record.Queue](b.NewUnit(ctx, "api"), record.PartQueues, "", 0)
+	u := b.NewUnit(ctx, "api")
+	queues, err := book.List[record.Queue](u, record.PartQueues, "", 0)
+	record.Months(queues, u.Now)
+	return queues, err
 }
 
 // SetQueue creates a queue or changes its settings; what is in use stays as it is. It fails with ErrQueue.

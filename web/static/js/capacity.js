@@ -36,8 +36,8 @@ export class CapacityPage {
   show({ queues, waiting, pools: list, now }) {
     const again = () => this.poll.look();
     renew(this.queues, queues.length
-      ? table('Queues', ['Queue', 'Tasks', 'vCPUs', 'Share', 'Waiting', 'Actions'], queues.slice(0, MOST).map((q) => [
-        name(q, at(now)), share(q.running, q.maxRunning, 'running'), share(q.vcpu, q.maxVCPU, 'in use'), deserved(q),
+      ? table('Queues', ['Queue', 'Tasks', 'vCPUs', 'This month', 'Share', 'Waiting', 'Actions'], queues.slice(0, MOST).map((q) => [
+        name(q, at(now)), share(q.running, q.maxRunning, 'running'), share(q.vcpu, q.maxVCPU, 'in use'), month(q), deserved(q),
         (waiting[q.name] ?? 0) >= 1000 ? '1,000 or more' : count(waiting[q.name] ?? 0, 'task'), buttons(q, again),
       ]))
       : h('p', { class: 'muted' }, 'No queue has been used yet. A job without one runs in “default”.'));
@@ -50,6 +50,13 @@ function name(q, now) {
   const by = q.suspended?.since ? `suspended ${moment(at(q.suspended.since), now)}${q.suspended.by ? ` by ${q.suspended.by}` : ''}${q.suspended.reason ? `: ${q.suspended.reason}` : ''}` : 'closed';
   return h('span', {}, h('b', {}, q.name), q.closed ? h('span', { class: 'tag' }, 'admits nothing') : '', q.preempt ? h('span', { class: 'tag' }, 'preempts') : '',
     q.description || q.parent || q.closed ? h('span', { class: 'muted block' }, [q.description, q.parent ? `of ${q.parent}` : '', q.closed ? by : ''].filter(Boolean).join(' · ')) : '');
+}
+
+// month is what a queue, and those below it, have spent and set aside in this month, of what they may.
+function month(q) {
+  const m = q.month ?? {};
+  const used = (m.spentUSD ?? 0) + (m.reservedUSD ?? 0) + (m.belowUSD ?? 0);
+  return share(used, q.max?.usdPerMonth, 'USD');
 }
 
 function deserved(q) {

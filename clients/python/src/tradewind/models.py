@@ -715,6 +715,29 @@ class Missing(BaseModel):
     """
 
 
+class Month(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    below_usd: Annotated[float | None, Field(alias='belowUSD')] = None
+    """
+    Spent and set aside in it by the queues below, USD
+    """
+    of: str | None = None
+    """
+    The month, YYYY-MM, in UTC
+    """
+    reserved_usd: Annotated[float | None, Field(alias='reservedUSD')] = None
+    """
+    What is set aside of a month's budget for attempts that run, USD
+    """
+    spent_usd: Annotated[float | None, Field(alias='spentUSD')] = None
+    """
+    What attempts have cost that were settled in it, USD
+    """
+
+
 class Mounting(BaseModel):
     model_config = ConfigDict(
         extra='allow',
@@ -1204,7 +1227,7 @@ class QueueQuota(BaseModel):
     """
     max: dict[str, float] | None = None
     """
-    The most that it may hold, by resource: memoryGiB, usdPerHour, the name of a kind of accelerator, or vcpus, which is maxVCPU; 0 is no limit
+    The most that it may hold, by resource: memoryGiB, usdPerHour, the name of a kind of accelerator, or vcpus, which is maxVCPU; and usdPerMonth, what its jobs may cost in a calendar month (UTC); 0 is no limit
     """
     max_running: Annotated[int | None, Field(alias='maxRunning', ge=0, le=1000000)] = (
         None
@@ -1828,6 +1851,7 @@ class Attempt(BaseModel):
     kept_until: Annotated[AwareDatetime | None, Field(alias='keptUntil')] = None
     launched: AwareDatetime | None = None
     max_usd: Annotated[float | None, Field(alias='maxUSD')] = None
+    monthly: bool | None = None
     nodes: int
     number: int
     offer: Offer
@@ -2369,6 +2393,7 @@ class Queue(BaseModel):
     max: dict[str, float] | None = None
     max_running: Annotated[int | None, Field(alias='maxRunning')] = None
     max_vcpu: Annotated[float | None, Field(alias='maxVCPU')] = None
+    month: Month | None = None
     name: str
     parent: str | None = None
     past: Past | None = None

@@ -1,0 +1,130 @@
+package session
+
+import (
+	"fmt"
+
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+)
+
+// A queue's month's budget is kept like a job's: an attempt is admitted when what is left pays for it, what it may cost
+// is set aside, and comes back when it is settled at what it did cost. What is spent and set aside is in the records of
+// queues, which the transaction that admits writes or holds: no two sessions give out the same money.
+
+// money is what something that waits is expected to cost, and what is set aside for it at least.
+type money struct{ expected, full float64 }
+
+func (m money) plus(by money) money { return money{m.expected + by.expected, m.full + by.full} }
+
+// purses are the month's budgets that a queue's jobs are paid from.
+func (s *Session) purses(queue string) []record.Purse {
+	if !s.monthly {
+		return nil
+	}
+	return record.Purses(s.tree, queue, s.u.Now)
+}
+
+// costs is what a task that waits costs where it is planned. For one on spot enough is set aside for a price that rises
+// by a quarter: more is bid, and set aside, where there is more (bidWithin).
+func (s *Session) costs(of *side, task int) (m money) {
+	if !s.monthly {
+		return m
+	}
+	m.expected = of.plan.TaskUSD[task]
+	if c := of.plan.Of(task); c != nil {
+		m.full = leastRate(c) * float64(of.spec.Tasks[task].Nodes) * s.reservedHours(of, task)
+	}
+	return m
+}
+
+// reservedHours is for how long money is set aside for a task's machines.
+func (s *Session) reservedHours(of *side, task int) float64 {
+	return of.plan.TaskHours[task]*reserveSlack + record.Hours(s.Config.Overhead)
+}
+
+// leastRate is the least to set aside for an hour of a machine, USD.
+func leastRate(c *record.Planned) float64 {
+	rate := c.Offer.USDPerHour
+	if !c.Offer.Spot {
+		return rate
+	}
+	return min(max(c.OnDemandUSD, rate), rate*reserveSlack)
+}
+
+// short is the month's budget of a queue, or of one above it, that has too little left for something; nil where none
+// has.
+func (s *Session) short(queue string, m money) *record.Purse {
+	for _, p := range s.purses(queue) {
+		if p.Asks(m.expected, m.full) > p.LeftUSD()+record.CentsEps {
+			return &p
+		}
+	}
+	return nil
+}
+
+// over is the month's budget that is less than what something is expected to cost, whatever is left of it; nil where
+// none is.
+func (s *Session) over(queue string, m money) *record.Purse {
+	for _, p := range s.purses(queue) {
+		if m.expected > p.MostUSD+record.CentsEps {
+			return &p
+		}
+	}
+	return nil
+}
+
+// shortOf is short of a task that waits.
+func (s *Session) shortOf(a *admission) *record.Purse {
+	return s.short(a.job.Queue, s.costs(a.side, a.waiting.Task))
+}
+
+// costsOf is what all of some tasks that go together cost.
+func (s *Session) costsOf(members []*admission) (sum money) {
+	for _, m := range members {
+		sum = sum.plus(s.costs(m.side, m.waiting.Task))
+	}
+	return sum
+}
+
+// tooMuch says by what a task is more than its queue, or one above it, allows at all; nil where it is not.
+func (s *Session) tooMuch(a *admission) *excess {
+	if b := s.beyond(a.queue, a.needs()); b != nil {
+		return b
+	}
+	return s.dear(a.queue, s.costs(a.side, a.waiting.Task))
+}
+
+// dear says by what something costs more than the month's budget of a queue, or of one above it.
+func (s *Session) dear(q *record.Queue, m money) *excess {
+	p := s.over(q.Name, m)
+	if p == nil {
+		return nil
+	}
+	return &excess{s.queues[p.Queue], record.USDPerMonth, m.expected, p.MostUSD}
+}
+
+// bidWithin bounds a bid for a spot machine by what the month's budgets have left, so that no price breaks them; what
+// others of its gang need, which are admitted with it, is left to them.
+func (s *Session) bidWithin(a *admission, bidUSD float64) float64 {
+	purses := s.purses(a.job.Queue)
+	if len(purses) == 0 {
+		return bidUSD
+	}
+	full := 0.0
+	for _, m := range a.with.members {
+		if m.task.State == record.TaskQueued {
+			full += s.costs(m.side, m.waiting.Task).full
+		}
+	}
+	least := leastRate(a.plan.Of(a.waiting.Task))
+	for _, p := range purses {
+		if full > 0 {
+			bidUSD = min(bidUSD, max(least, least*p.LeftUSD()/full))
+		}
+	}
+	return bidUSD
+}
+
+// tellShort says that a month's budget keeps something.
+func tellShort(p *record.Purse, m money) string {
+	return fmt.Sprintf("it needs %s USD and %s", record.TellUSD(p.Asks(m.expected, m.full)), p.Tell())
+}
