@@ -36,19 +36,20 @@ func (g *gang) placeholders(ctx context.Context) ([]corev1.Pod, error) {
 }
 
 // grow waits until there is room for all pods that have no node yet. It fails with Capacity and the scheduler's words
-// when for GrowWithin no placeholder has got a node. Whatever happens no placeholder is left. Where the cluster does
-// not allow them it does nothing: the gang's own pods wait for nodes then.
+// when for GrowWithin no placeholder has got a node. Placeholders are left only where ctx ends first: a launch that is
+// made again goes on with them. Where the cluster does not allow them it does nothing: the gang's own pods wait for
+// nodes then.
 func (g *gang) grow(ctx context.Context, arch string) (err error) {
-	owner, err := g.owner(ctx)
+	first, err := g.first(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoWithin)
-		defer cancel()
-		err = errors.Join(err, g.dropPlaceholders(ctx))
+		if ctx.Err() == nil {
+			err = errors.Join(err, g.dropPlaceholders(ctx))
+		}
 	}()
-	wanted, last, most := g.spec.Nodes-g.bound, time.Now(), g.held
+	wanted := g.spec.Nodes - g.bound
 	for {
 		have, err := g.placeholders(ctx)
 		if err != nil {
@@ -61,7 +62,7 @@ func (g *gang) grow(ctx context.Context, arch string) (err error) {
 		if bound >= wanted {
 			return nil
 		}
-		err = g.addPlaceholders(ctx, owner, arch, have, wanted)
+		err = g.addPlaceholders(ctx, first, arch, have, wanted)
 		if kind := cloud.KindOf(Typed(err)); kind == cloud.Quota || kind == cloud.Invalid {
 			g.c.log.Warn("a gang's own pods wait for new nodes, as placeholders are refused",
 				"cluster", g.spec.Cluster, "place", g.place.Name, "why", err)
@@ -70,10 +71,7 @@ func (g *gang) grow(ctx context.Context, arch string) (err error) {
 		if err != nil {
 			return err
 		}
-		if bound > most {
-			last, most = time.Now(), bound
-		}
-		if waited := time.Since(last); waited >= g.c.cfg.GrowWithin {
+		if waited := time.Since(lastBound(have, first.CreationTimestamp.Time)); waited >= g.c.cfg.GrowWithin {
 			return fail(cloud.Capacity, codeUnbound, "%s has room for %d of %d pods, and no more came within %s: %s",
 				g.place.Name, bound, wanted, waited.Round(time.Second),
 				cmp.Or(g.refusal(have), "the scheduler has not said why"))
@@ -84,16 +82,28 @@ func (g *gang) grow(ctx context.Context, arch string) (err error) {
 	}
 }
 
-// owner is a pod of the gang, with which placeholders go should their own removal be forgotten.
-func (g *gang) owner(ctx context.Context) (of metav1.OwnerReference, err error) {
+// first is a pod of the gang, with which placeholders go should their own removal be forgotten.
+func (g *gang) first(ctx context.Context) (*corev1.Pod, error) {
 	pods, err := g.list(ctx)
 	if err != nil {
-		return of, err
+		return nil, err
 	}
 	if len(pods) == 0 {
-		return of, fail(cloud.Transient, driver.CodeLost, "the pods of cluster %s are gone", g.spec.Cluster)
+		return nil, fail(cloud.Transient, driver.CodeLost, "the pods of cluster %s are gone", g.spec.Cluster)
 	}
-	return metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: pods[0].Name, UID: pods[0].UID}, nil
+	return &pods[0], nil
+}
+
+// lastBound is when the last of some placeholders got a node, or began: a launch that is made again does not begin to
+// wait anew.
+func lastBound(placeholders []corev1.Pod, began time.Time) time.Time {
+	for i := range placeholders {
+		c := condition(&placeholders[i], corev1.PodScheduled)
+		if c != nil && c.Status == corev1.ConditionTrue && c.LastTransitionTime.After(began) {
+			began = c.LastTransitionTime.Time
+		}
+	}
+	return began
 }
 
 // hold says how many pods of the gang's placeholders have room for: nobody has to be kept from it by a promise.
@@ -122,8 +132,7 @@ func bound(pods []corev1.Pod) (n int) {
 }
 
 // addPlaceholders makes those that are not there, so that there are as many as wanted.
-func (g *gang) addPlaceholders(ctx context.Context, owner metav1.OwnerReference, arch string, have []corev1.Pod,
-	wanted int,
+func (g *gang) addPlaceholders(ctx context.Context, first *corev1.Pod, arch string, have []corev1.Pod, wanted int,
 ) error {
 	there := map[string]bool{}
 	for i := range have {
@@ -134,7 +143,7 @@ func (g *gang) addPlaceholders(ctx context.Context, owner metav1.OwnerReference,
 		if there[name] {
 			return nil
 		}
-		p, err := g.placeholder(owner, arch, name)
+		p, err := g.placeholder(first, arch, name)
 		if err != nil {
 			return err
 		}
@@ -154,7 +163,7 @@ func (g *gang) addPlaceholders(ctx context.Context, owner metav1.OwnerReference,
 
 // placeholder asks for what a pod of the gang asks for, by the same rules. It has the task's image, so that this is on
 // the node when the task comes.
-func (g *gang) placeholder(owner metav1.OwnerReference, arch, name string) (*corev1.Pod, error) {
+func (g *gang) placeholder(first *corev1.Pod, arch, name string) (*corev1.Pod, error) {
 	p, err := g.c.pod(g.spec, g.shape, arch, 0)
 	if err != nil {
 		return nil, err
@@ -163,7 +172,10 @@ func (g *gang) placeholder(owner metav1.OwnerReference, arch, name string) (*cor
 		delete(p.Labels, l)
 	}
 	p.Labels[labelPlaceholder] = g.placeholderLabel()
-	p.Name, p.Annotations, p.OwnerReferences = name, nil, []metav1.OwnerReference{owner}
+	p.Name, p.Annotations = name, nil
+	p.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: "v1", Kind: "Pod", Name: first.Name, UID: first.UID,
+	}}
 	task := p.Spec.Containers[0]
 	task.Command, task.WorkingDir, task.Env, task.VolumeMounts = []string{"sleep", "86400"}, "", nil, nil
 	p.Spec.InitContainers, p.Spec.Volumes, p.Spec.Containers = nil, nil, []corev1.Container{task}
