@@ -100,8 +100,8 @@ func Render(namespace string, v Values) ([]kubeapi.Object, error) {
 
 // rank says what is made first.
 func rank(o kubeapi.Object) int {
-	order := []string{"Namespace", "CustomResourceDefinition", "PriorityClass", "ServiceAccount", "Role", "ClusterRole", "RoleBinding",
-		"ClusterRoleBinding", "NetworkPolicy", "Service", "PodDisruptionBudget"}
+	order := []string{"Namespace", "CustomResourceDefinition", "PriorityClass", "ServiceAccount", "Role",
+		"ClusterRole", "RoleBinding", "ClusterRoleBinding", "NetworkPolicy", "Service", "PodDisruptionBudget"}
 	if i := slices.Index(order, o.Text("kind")); i >= 0 {
 		return i
 	}

@@ -120,18 +120,20 @@ var forgotten = map[Break]struct{ of, from, to string }{
 	Fleeting:  {"cluster#", `,"keptUntil":"`, `"`},
 }
 
+// unwritten are records that a broken store does not write.
+var unwritten = map[Break]string{NoSeen: "seen#", Crowding: record.PartHeld, NoBlock: "blocks", OldPrice: "market"}
+
 // tx is what a broken store makes of a transaction.
 func (b Break) tx(tx store.Tx) store.Tx {
 	if f, ok := forgotten[b]; ok {
 		return mangle.WithoutField(tx, f.of, f.from, f.to)
 	}
+	if of, ok := unwritten[b]; ok {
+		return mangle.Without(tx, of)
+	}
 	switch b {
 	case NoOutbox:
 		return store.Tx{Writes: tx.Writes}
-	case NoSeen:
-		return mangle.Without(tx, "seen#")
-	case Crowding:
-		return mangle.Without(tx, record.PartHeld)
 	case Overcommitted:
 		return mangle.AsOne(tx, func(k store.Key) bool {
 			return k.Partition == record.PartHeld && strings.Contains(k.Sort, planner.Committed)
@@ -140,8 +142,6 @@ func (b Break) tx(tx store.Tx) store.Tx {
 		return mangle.Drop(tx, func(w store.Write) bool {
 			return w.Key.Partition == record.PartStands || w.Key.Sort == "stands"
 		})
-	case NoBlock:
-		return mangle.Without(tx, "blocks")
 	case Swinging:
 		return mangle.WithoutField(mangle.WithoutField(tx, "task#", `,"yieldedTo":[`, "]"), "", `,"claims":[`, "]")
 	case Asleep:
@@ -151,8 +151,6 @@ func (b Break) tx(tx store.Tx) store.Tx {
 		})
 	case NoUploads:
 		return mangle.Drop(tx, func(w store.Write) bool { return strings.HasPrefix(w.Key.Sort, "upload#") })
-	case OldPrice:
-		return mangle.Without(tx, "market")
 	case NoHold:
 		return mangle.Drop(tx,
 			func(w store.Write) bool { return w.Op == store.Check && w.Key.Partition == "queues" })

@@ -112,7 +112,7 @@ func TestABrokenSystemIsNoticed(t *testing.T) {
 				opt.Jobs = 12 // so that sessions meet on the same machines
 			}
 			switch b { // where it meets what it breaks more often
-			case Asleep, Overtaking:
+			case Asleep, Overtaking, Mingling, Lasting:
 				opt.Jobs = 10
 			case Swinging:
 				opt.Jobs = 14

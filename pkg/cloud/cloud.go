@@ -105,8 +105,8 @@ type Offer struct {
 	Takes capacity.Amount `json:"takes,omitzero"`
 }
 
-// Room is how much there may be in use at once of the capacity that the offer is on, and how much of it so many machines
-// take.
+// Room is how much there may be in use at once of the capacity that the offer is on, and how much of it so many
+// machines take.
 func (o *Offer) Room(machines int) (has, takes capacity.Amount) {
 	if o.Takes.IsZero() {
 		return capacity.Machines(o.Reserved), capacity.Machines(machines)

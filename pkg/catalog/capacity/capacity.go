@@ -20,7 +20,7 @@ type Amount struct {
 	MilliVCPU int64 `json:"milliVCPU,omitempty"` // thousandths of a vCPU
 	MiB       int64 `json:"mib,omitempty"`       // memory
 	MicroUSD  int64 `json:"microUSD,omitempty"`  // millionths of a USD for each hour
-	// CentiUnits are hundredths of a normalised unit, by which AWS compares the sizes of a family: a small machine is 1.
+	// CentiUnits are hundredths of a normalised unit, by which AWS compares the sizes of a family: a small one is 1.
 	CentiUnits int64 `json:"centiUnits,omitempty"`
 }
 

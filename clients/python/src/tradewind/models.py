@@ -8,6 +8,18 @@ from typing import Annotated, Any
 from pydantic import AnyUrl, AwareDatetime, BaseModel, ConfigDict, Field
 
 
+class Amount(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    centi_units: Annotated[int | None, Field(alias='centiUnits')] = None
+    machines: int | None = None
+    mib: int | None = None
+    micro_usd: Annotated[int | None, Field(alias='microUSD')] = None
+    milli_vcpu: Annotated[int | None, Field(alias='milliVCPU')] = None
+
+
 class Begun(BaseModel):
     model_config = ConfigDict(
         extra='allow',
@@ -766,11 +778,13 @@ class Offer(BaseModel):
     accelerator: str | None = None
     accelerator_count: Annotated[float | None, Field(alias='acceleratorCount')] = None
     cloud: str
+    has: Amount | None = None
     instance_type: Annotated[str, Field(alias='instanceType')]
     region: str
     reservation: str | None = None
     reserved: int | None = None
     spot: bool
+    takes: Amount | None = None
     usd_per_hour: Annotated[float, Field(alias='usdPerHour')]
     zone: str | None = None
 

@@ -27,7 +27,8 @@ const plansRegion = "us-east-1"
 // regions is not counted: machines on demand that no reserved instance pays, and capacity that is reserved, which plans
 // pay for as well. Machines of this deployment are the broker's own count.
 //
-// Source: Savings Plans user guide, "How Savings Plans apply to your AWS usage" (plans of a family before those of all).
+// Source: Savings Plans user guide, "How Savings Plans apply to your AWS usage"
+// (plans of a family before those of all).
 func Committed(ctx context.Context, c *aws.Cloud, regions []string, now time.Time) ([]catalog.Reserved, error) {
 	client := savingsplans.NewFromConfig(c.SDK(plansRegion))
 	plans, err := activePlans(ctx, client, regions, now)
@@ -81,7 +82,8 @@ func activePlans(ctx context.Context, client *savingsplans.Client, regions []str
 		for i := range page.SavingsPlans {
 			p := &page.SavingsPlans[i]
 			usd, err := strconv.ParseFloat(awssdk.ToString(p.Commitment), 64)
-			if err != nil || !(usd > 0) || p.State != types.SavingsPlanStateActive || p.Currency != types.CurrencyCodeUsd {
+			if err != nil || !(usd > 0) || p.State != types.SavingsPlanStateActive ||
+				p.Currency != types.CurrencyCodeUsd {
 				continue
 			}
 			one := &catalog.Reserved{Cloud: aws.Name, ID: "sp-" + awssdk.ToString(p.SavingsPlanId),
@@ -149,8 +151,8 @@ func rates(ctx context.Context, client *savingsplans.Client, p *catalog.Reserved
 	}
 }
 
-// rate is what a machine of a type takes of a plan; ok is false for what is no machine with Linux, on a shared host, and
-// for capacity that is reserved and not used, which has a rate of its own.
+// rate is what a machine of a type takes of a plan; ok is false for what is no machine with Linux, on a shared host,
+// and for capacity that is reserved and not used, which has a rate of its own.
 func rate(r *types.SavingsPlanRate) (what string, takes capacity.Amount, ok bool) {
 	is := map[string]string{}
 	for _, p := range r.Properties {

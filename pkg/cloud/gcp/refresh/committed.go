@@ -53,34 +53,7 @@ func familyOf(machine string) string {
 // Source: Compute Engine documentation, "Resource-based committed use discounts".
 func Committed(ctx context.Context, c *gcp.Cloud, s *compute.Service, known *catalog.Catalog,
 	now time.Time) ([]catalog.Reserved, error) {
-	type place struct{ region, family string }
-	found := map[place]*catalog.Reserved{}
-	err := s.RegionCommitments.AggregatedList(c.Project()).MaxResults(500).Pages(ctx,
-		func(page *compute.CommitmentAggregatedList) error {
-			for scope, part := range page.Items {
-				in, ok := strings.CutPrefix(scope, "regions/")
-				if !ok || !c.Serves(in) {
-					continue
-				}
-				for _, one := range part.Commitments {
-					until, _ := time.Parse(time.RFC3339, one.EndTimestamp)
-					if one.Status != "ACTIVE" || family(one.Type) == "" || !until.IsZero() && !until.After(now) {
-						continue
-					}
-					at := place{in, family(one.Type)}
-					if found[at] == nil {
-						found[at] = &catalog.Reserved{Cloud: gcp.Name, ID: "cud-" + at.family + "-" + in, Region: in,
-							Until: until, By: catalog.ByCommittedUse, Commitment: &catalog.Commitment{
-								What: at.family + " machines", Takes: map[string]capacity.Amount{}}}
-					}
-					found[at].Commitment.Has = found[at].Commitment.Has.Plus(amount(one.Resources))
-					if !until.IsZero() && until.Before(found[at].Until) {
-						found[at].Until = until
-					}
-				}
-			}
-			return nil
-		})
+	found, err := commitments(ctx, c, s, now)
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}
@@ -115,6 +88,42 @@ func Committed(ctx context.Context, c *gcp.Cloud, s *compute.Service, known *cat
 		}
 	}
 	return all, nil
+}
+
+// place is a family of machines in a region.
+type place struct{ region, family string }
+
+// commitments are those in force, with what they are to altogether.
+func commitments(ctx context.Context, c *gcp.Cloud, s *compute.Service, now time.Time,
+) (map[place]*catalog.Reserved, error) {
+	found := map[place]*catalog.Reserved{}
+	err := s.RegionCommitments.AggregatedList(c.Project()).MaxResults(500).Pages(ctx,
+		func(page *compute.CommitmentAggregatedList) error {
+			for scope, part := range page.Items {
+				in, ok := strings.CutPrefix(scope, "regions/")
+				if !ok || !c.Serves(in) {
+					continue
+				}
+				for _, one := range part.Commitments {
+					until, _ := time.Parse(time.RFC3339, one.EndTimestamp)
+					if one.Status != "ACTIVE" || family(one.Type) == "" || !until.IsZero() && !until.After(now) {
+						continue
+					}
+					at := place{in, family(one.Type)}
+					if found[at] == nil {
+						found[at] = &catalog.Reserved{Cloud: gcp.Name, ID: "cud-" + at.family + "-" + in, Region: in,
+							Until: until, By: catalog.ByCommittedUse, Commitment: &catalog.Commitment{
+								What: at.family + " machines", Takes: map[string]capacity.Amount{}}}
+					}
+					found[at].Commitment.Has = found[at].Commitment.Has.Plus(amount(one.Resources))
+					if !until.IsZero() && until.Before(found[at].Until) {
+						found[at].Until = until
+					}
+				}
+			}
+			return nil
+		})
+	return found, err
 }
 
 // amount is what a commitment is to; memory is in MB there.
