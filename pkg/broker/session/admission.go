@@ -269,7 +269,7 @@ func (s *Session) reserve(a *admission, bidUSD float64) float64 {
 		want = min(want, a.left())
 	}
 	for _, p := range purses {
-		want = min(want, p.LeftUSD())
+		want = min(want, p.LeftUSD()*s.shareOf(a))
 	}
 	return max(want, 0)
 }

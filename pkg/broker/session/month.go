@@ -102,20 +102,32 @@ func (s *Session) dear(q *record.Queue, m money) *excess {
 	return &excess{s.queues[p.Queue], record.USDPerMonth, m.expected, p.MostUSD}
 }
 
-// bidWithin bounds a bid for a spot machine by what the month's budgets have left, so that no price breaks them; what
-// others of its gang need, which are admitted with it, is left to them.
-func (s *Session) bidWithin(a *admission, bidUSD float64) float64 {
-	purses := s.purses(a.job.Queue)
-	if len(purses) == 0 {
-		return bidUSD
-	}
-	full := 0.0
+// fullOf is what is to be set aside for those of a task's gang that are still to be admitted, itself among them.
+func (s *Session) fullOf(a *admission) (full float64) {
 	for _, m := range a.with.members {
 		if m.task.State == record.TaskQueued {
 			full += s.costs(m.side, m.waiting.Task).full
 		}
 	}
-	least := leastRate(a.plan.Of(a.waiting.Task))
+	return full
+}
+
+// shareOf is a task's part of what the month's budgets have left, from 0 to 1: what others of its gang need, which are
+// admitted after it, is left to them.
+func (s *Session) shareOf(a *admission) float64 {
+	if full := s.fullOf(a); len(a.with.members) > 1 && full > 0 {
+		return min(s.costs(a.side, a.waiting.Task).full/full, 1)
+	}
+	return 1
+}
+
+// bidWithin bounds a bid for a spot machine by what the month's budgets have left, so that no price breaks them.
+func (s *Session) bidWithin(a *admission, bidUSD float64) float64 {
+	purses := s.purses(a.job.Queue)
+	if len(purses) == 0 {
+		return bidUSD
+	}
+	full, least := s.fullOf(a), leastRate(a.plan.Of(a.waiting.Task))
 	for _, p := range purses {
 		if full > 0 {
 			bidUSD = min(bidUSD, max(least, least*p.LeftUSD()/full))
