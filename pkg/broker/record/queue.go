@@ -134,15 +134,14 @@ func (q Queue) Settings() QueueSettings {
 	}
 }
 
-// Set changes the queue's settings.
+// Set changes the queue's settings. A queue that was suspended stays so until it is resumed: settings that come late, or
+// from whoever read them before, open none.
 func (q *Queue) Set(s QueueSettings) {
 	q.MaxRunning, q.MaxVCPU, q.Description, q.Parent, q.Weight = s.MaxRunning, s.MaxVCPU, s.Description,
 		s.Parent, s.Weight
-	q.DeservedVCPU, q.GuaranteedVCPU, q.Preempt, q.Closed = s.DeservedVCPU, s.GuaranteedVCPU, s.Preempt, s.Closed
+	q.DeservedVCPU, q.GuaranteedVCPU, q.Preempt = s.DeservedVCPU, s.GuaranteedVCPU, s.Preempt
 	q.Max, q.Deserved, q.Guaranteed = bounds(s.Max), bounds(s.Deserved), bounds(s.Guaranteed)
-	if !q.Closed {
-		q.Suspended = Suspension{}
-	}
+	q.Closed = s.Closed || !q.Suspended.Since.IsZero()
 }
 
 // CheckSettings looks for amounts that are none.
