@@ -43,9 +43,9 @@ func (c *Checker) keptRecord(s *Job, old, cl record.Cluster) {
 	}
 }
 
-// checkKept checks a cluster that is let go. One is let go early when nobody needs it any more: its job has succeeded, or
-// is cancelled or suspended; when its job's money is used up, or its queue's of the month; and when it is gone, silent,
-// or wanted back. One that was wanted back before its task failed is not kept at all.
+// checkKept checks a cluster that is let go. One is let go early when nobody needs it any more: its job has succeeded,
+// or is cancelled or suspended; when its job's money is used up, or its queue's of the month; and when it is gone,
+// silent, or wanted back. One that was wanted back before its task failed is not kept at all.
 func (c *Checker) checkKept(s *Job, cl record.Cluster) {
 	since := s.lingered[cl.ID]
 	wanted := cl.State == record.ClusterDoomed && cl.KeptUntil.IsZero()
@@ -60,13 +60,17 @@ func (c *Checker) checkKept(s *Job, cl record.Cluster) {
 		return m.Cluster == cl.ID && (!m.Alive() || !m.Speaks)
 	})
 	before := s.ending.step > 0 && s.ending.step < s.closed[cl.ID].step // then nothing of the job is kept any more
-	paid := s.user.Spec.Budget > 0 || c.month.paid(s.Record.Queue, c.queues)
-	if before || s.user.Cancelled || paid || suspended || unseen || dead ||
+	if before || s.user.Cancelled || c.moneyBounds(s) || suspended || unseen || dead ||
 		s.Record.Outcome == record.JobSucceeded || s.Record.State.Over() {
 		return
 	}
 	c.Violatef(InvKept, "%s was to be kept for %v, and is released after %v", cl.ID, s.user.Spec.KeepOnFailure,
 		c.Now.Sub(since).Round(time.Second))
+}
+
+// moneyBounds says whether a job may cost only so much, or its queue in a month.
+func (c *Checker) moneyBounds(s *Job) bool {
+	return s.user.Spec.Budget > 0 || c.month.paid(s.Record.Queue, c.queues)
 }
 
 // recordedSuspended says whether the records of a job, or of a queue that it is in, have it hold nothing.

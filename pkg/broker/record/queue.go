@@ -134,8 +134,8 @@ func (q Queue) Settings() QueueSettings {
 	}
 }
 
-// Set changes the queue's settings. A queue that was suspended stays so until it is resumed: settings that come late, or
-// from whoever read them before, open none.
+// Set changes the queue's settings. A queue that was suspended stays so until it is resumed: settings that come late,
+// or from whoever read them before, open none.
 func (q *Queue) Set(s QueueSettings) {
 	q.MaxRunning, q.MaxVCPU, q.Description, q.Parent, q.Weight = s.MaxRunning, s.MaxVCPU, s.Description,
 		s.Parent, s.Weight
