@@ -350,6 +350,9 @@ func blockFor(o cloud.Offer, kind cloud.Kind, cause error, cfg record.Config, kn
 			if until := now.Add(span << min(b.Count, record.MaxBlockDoublings)); !until.After(k.Until) {
 				return k // nor a reason to forget a longer one
 			}
+			if b.Kind == cloud.Capacity && k.Kind != cloud.Capacity {
+				b.Kind = k.Kind // nor that those who have reserved capacity there are not to try either
+			}
 		case now.Sub(k.Until) < 2*span:
 			b.Count = k.Count + 1
 		}

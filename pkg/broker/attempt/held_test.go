@@ -144,3 +144,20 @@ func TestRoomOnACommitmentIsCountedByWhatMachinesTake(t *testing.T) {
 		}
 	}
 }
+
+// What a place answers to nobody is not forgotten when it is full for those without a reservation as well.
+func TestAFullPlaceIsStillOneThatDoesNotAnswer(t *testing.T) {
+	cfg, now := record.DefaultConfig(), time.Unix(10_000, 0)
+	open := cloud.Offer{Cloud: "aws", Region: "r", Zone: "z", InstanceType: "m"}
+	reserved := open
+	reserved.Reservation = "cr-1"
+	refused := func(kind cloud.Kind, known ...record.Block) record.Block {
+		return blockFor(open, kind, cloud.Errorf("aws", kind, "C", "m"), cfg, known, now)
+	}
+	if k := refused(cloud.Capacity); k.Covers(reserved, now) {
+		t.Errorf("%+v", k)
+	}
+	if k := refused(cloud.Capacity, refused(cloud.Transient)); !k.Covers(reserved, now) || !k.Covers(open, now) {
+		t.Errorf("%+v", k)
+	}
+}
