@@ -21,6 +21,8 @@ func actionOf(service string, r *http.Request, body []byte) string {
 	switch service {
 	case "s3":
 		return s3Action(r)
+	case "savingsplans": // its paths are its operations
+		return strings.TrimPrefix(r.URL.Path, "/")
 	case "scheduler":
 		return map[string]string{http.MethodGet: "GetSchedule", http.MethodPut: "UpdateSchedule",
 			http.MethodPost: "CreateSchedule"}[r.Method]
