@@ -268,8 +268,9 @@ func (s *Session) reserve(a *admission, bidUSD float64) float64 {
 	if a.job.BudgetUSD > 0 {
 		want = min(want, a.left())
 	}
+	share := s.shareOf(a)
 	for _, p := range purses {
-		want = min(want, p.LeftUSD()*s.shareOf(a))
+		want = min(want, p.LeftUSD()*share)
 	}
 	return max(want, 0)
 }

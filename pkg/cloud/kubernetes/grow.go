@@ -55,11 +55,11 @@ func (g *gang) grow(ctx context.Context, arch string) (err error) {
 		if err != nil {
 			return err
 		}
-		bound := bound(have)
-		if err := g.hold(ctx, bound); err != nil {
+		placed := bound(have)
+		if err := g.hold(ctx, placed); err != nil {
 			return err
 		}
-		if bound >= wanted {
+		if placed >= wanted {
 			return nil
 		}
 		err = g.addPlaceholders(ctx, first, arch, have, wanted)
@@ -73,7 +73,7 @@ func (g *gang) grow(ctx context.Context, arch string) (err error) {
 		}
 		if waited := time.Since(lastBound(have, first.CreationTimestamp.Time)); waited >= g.c.cfg.GrowWithin {
 			return fail(cloud.Capacity, codeUnbound, "%s has room for %d of %d pods, and no more came within %s: %s",
-				g.place.Name, bound, wanted, waited.Round(time.Second),
+				g.place.Name, placed, wanted, waited.Round(time.Second),
 				cmp.Or(g.refusal(have), "the scheduler has not said why"))
 		}
 		if err := clock.Pause(ctx, g.c.cfg.LookEvery); err != nil {

@@ -9,8 +9,6 @@ import (
 	"time"
 
 	awssdk "github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/ec2"
-	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/aws-sdk-go-v2/service/savingsplans"
 	"github.com/aws/aws-sdk-go-v2/service/savingsplans/types"
 
@@ -181,19 +179,13 @@ func payable(ctx context.Context, c *aws.Cloud, region string) (all []string, er
 	if err != nil {
 		return nil, err
 	}
-	pages := ec2.NewDescribeCapacityReservationsPaginator(client, &ec2.DescribeCapacityReservationsInput{})
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
-		if err != nil {
-			return nil, err
-		}
-		for _, r := range page.CapacityReservations {
-			if r.State == ec2types.CapacityReservationStateActive && string(r.InstancePlatform) == linux &&
-				r.Tenancy == shared {
-				n := int(awssdk.ToInt32(r.TotalInstanceCount))
-				all = append(all, slices.Repeat([]string{awssdk.ToString(r.InstanceType)}, max(n, 0))...)
-			}
-		}
+	reserved, err := activeReservations(ctx, client)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range reserved {
+		n := int(awssdk.ToInt32(r.TotalInstanceCount))
+		all = append(all, slices.Repeat([]string{awssdk.ToString(r.InstanceType)}, max(n, 0))...)
 	}
 	_, unpaid, err := reservedInstances(ctx, client, region, zones, running)
 	for _, i := range unpaid {

@@ -91,6 +91,32 @@ func instances(ctx context.Context, client *ec2.Client, deployment string) (all 
 
 func reservations(ctx context.Context, client *ec2.Client, region string, zones map[string]string,
 	running []instance) (all []catalog.Reserved, err error) {
+	active, err := activeReservations(ctx, client)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range active {
+		one := catalog.Reserved{
+			Cloud: aws.Name, ID: awssdk.ToString(r.CapacityReservationId), Region: region,
+			Zone:         cmp.Or(awssdk.ToString(r.AvailabilityZoneId), zones[awssdk.ToString(r.AvailabilityZone)]),
+			InstanceType: awssdk.ToString(r.InstanceType), Until: awssdk.ToTime(r.EndDate),
+			By:    "capacity reservation",
+			Count: int(awssdk.ToInt32(r.AvailableInstanceCount)),
+		}
+		for _, i := range running {
+			if i.ours && i.reservation == one.ID {
+				one.Count++
+			}
+		}
+		if one.Count > 0 {
+			all = append(all, one)
+		}
+	}
+	return all, nil
+}
+
+// activeReservations are the account's reservations of machines with Linux on shared hosts, in a region.
+func activeReservations(ctx context.Context, client *ec2.Client) (all []types.CapacityReservation, err error) {
 	pages := ec2.NewDescribeCapacityReservationsPaginator(client, &ec2.DescribeCapacityReservationsInput{})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
@@ -98,24 +124,9 @@ func reservations(ctx context.Context, client *ec2.Client, region string, zones 
 			return nil, err
 		}
 		for _, r := range page.CapacityReservations {
-			if r.State != types.CapacityReservationStateActive || r.Tenancy != shared ||
-				string(r.InstancePlatform) != linux {
-				continue
-			}
-			one := catalog.Reserved{
-				Cloud: aws.Name, ID: awssdk.ToString(r.CapacityReservationId), Region: region,
-				Zone:         cmp.Or(awssdk.ToString(r.AvailabilityZoneId), zones[awssdk.ToString(r.AvailabilityZone)]),
-				InstanceType: awssdk.ToString(r.InstanceType), Until: awssdk.ToTime(r.EndDate),
-				By:    "capacity reservation",
-				Count: int(awssdk.ToInt32(r.AvailableInstanceCount)),
-			}
-			for _, i := range running {
-				if i.ours && i.reservation == one.ID {
-					one.Count++
-				}
-			}
-			if one.Count > 0 {
-				all = append(all, one)
+			if r.State == types.CapacityReservationStateActive && r.Tenancy == shared &&
+				string(r.InstancePlatform) == linux {
+				all = append(all, r)
 			}
 		}
 	}

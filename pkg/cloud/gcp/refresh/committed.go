@@ -12,7 +12,6 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/capacity"
-	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/gcp"
 )
 
@@ -172,26 +171,11 @@ func inUse(ctx context.Context, c *gcp.Cloud, s *compute.Service) (map[machine]i
 	if err != nil {
 		return nil, err
 	}
-	ours, err := c.Machines(ctx, "")
-	if err != nil {
-		return nil, err
-	}
-	mine := map[string]bool{}
-	for _, m := range ours {
-		mine[m.ID] = m.State == cloud.Pending || m.State == cloud.Running
-	}
-	err = s.Instances.AggregatedList(c.Project()).MaxResults(500).Fields("nextPageToken",
-		"items/*/instances(id,machineType,status,scheduling,reservationAffinity,resourceStatus)").Pages(ctx,
-		func(page *compute.InstanceAggregatedList) error {
-			for scope, part := range page.Items {
-				for _, i := range part.Instances {
-					if taken(i) == "" && !mine[strconv.FormatUint(i.Id, 10)] && paid(i) {
-						used[machine{region(last(scope)), last(i.MachineType)}]++
-					}
-				}
-			}
-			return nil
-		})
+	err = eachInstance(ctx, c, s, func(scope string, i *compute.Instance, mine bool) {
+		if taken(i) == "" && !mine && paid(i) {
+			used[machine{region(last(scope)), last(i.MachineType)}]++
+		}
+	})
 	return used, err
 }
 

@@ -70,27 +70,36 @@ func reserved(zone string, r *compute.Reservation, ours int) (one catalog.Reserv
 // fits it, Google says which it has taken.
 func consumed(ctx context.Context, c *gcp.Cloud, s *compute.Service) (map[string]int, error) {
 	ours := map[string]int{}
+	err := eachInstance(ctx, c, s, func(scope string, i *compute.Instance, mine bool) {
+		if name := taken(i); name != "" && mine {
+			ours[strings.TrimPrefix(scope, "zones/")+"/"+name]++
+		}
+	})
+	return ours, err
+}
+
+// eachInstance visits the project's machines, with the zone that they are in (zones/NAME), and says whether they are of
+// this deployment and on.
+func eachInstance(ctx context.Context, c *gcp.Cloud, s *compute.Service,
+	visit func(scope string, i *compute.Instance, mine bool)) error {
 	machines, err := c.Machines(ctx, "")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	mine := map[string]bool{}
 	for _, m := range machines {
 		mine[m.ID] = m.State == cloud.Pending || m.State == cloud.Running
 	}
-	err = s.Instances.AggregatedList(c.Project()).MaxResults(500).Fields("nextPageToken",
-		"items/*/instances(id,zone,reservationAffinity,resourceStatus)").Pages(ctx,
+	return s.Instances.AggregatedList(c.Project()).MaxResults(500).Fields("nextPageToken",
+		"items/*/instances(id,machineType,status,scheduling,reservationAffinity,resourceStatus)").Pages(ctx,
 		func(page *compute.InstanceAggregatedList) error {
 			for scope, part := range page.Items {
 				for _, i := range part.Instances {
-					if name := taken(i); name != "" && mine[strconv.FormatUint(i.Id, 10)] {
-						ours[strings.TrimPrefix(scope, "zones/")+"/"+name]++
-					}
+					visit(scope, i, mine[strconv.FormatUint(i.Id, 10)])
 				}
 			}
 			return nil
 		})
-	return ours, err
 }
 
 // taken is the name of the reservation that a machine runs on.
