@@ -8,8 +8,9 @@ import (
 )
 
 // The rules of placement as this planner keeps to them: task after task, each where it is cheapest beside those before
-// it. Where a rule leaves a task nothing it is planned as if there were none: that it does not hold is the broker's
-// care.
+// it. Where nothing is left for one of them, the one before it goes elsewhere. A job whose own rules cannot hold
+// anywhere has no plan, unless some of it stands already: it is planned as if there were none then, as it is where
+// only others are in the way. That a rule does not hold is the broker's care then.
 
 // site is where an option, or a task that stands somewhere, is on a level.
 func site(region, zone string, level dag.Level) string {
@@ -44,24 +45,102 @@ func (g *planning) keepRules() {
 	if !record.IsPlaced(g.in.Spec) {
 		return
 	}
+	rules := slices.DeleteFunc(g.in.Spec.Groups(), func(r dag.PlacementGroup) bool {
+		return r.Pack == "" && !r.Spread.Far()
+	})
+	begins := !slices.ContainsFunc(rules, func(r dag.PlacementGroup) bool {
+		return slices.ContainsFunc(r.Tasks, func(i int) bool { return g.facts(i).Fixed || g.stands(i, dag.LevelZone) != "" })
+	})
+	if begins && g.beside(rules) == nil {
+		g.message = "the machines of its tasks can be together, or spread, in no place"
+		return
+	}
 	for i := range g.options {
 		g.keepApart(i)
 		if at := g.stands(i, dag.LevelZone); at != "" {
 			g.only(i, func(c choice) bool { return c.site(dag.LevelZone) == at })
 		}
 	}
-	for _, rule := range g.in.Spec.Groups() {
-		level := dag.LevelZone
-		if rule.Level() == dag.LevelRegion {
-			level = dag.LevelRegion
-		}
-		switch {
-		case rule.Pack != "":
-			g.keepPacked(rule.Tasks, level)
-		case rule.Spread.Far():
-			g.keepSpread(rule.Tasks, level, rule.Most())
+	at := g.beside(rules)
+	for _, rule := range rules {
+		for _, i := range rule.Tasks {
+			if spot, is := at[i]; is {
+				g.only(i, func(c choice) bool { return c.site(far(&rule)) == spot.site(far(&rule)) })
+			}
 		}
 	}
+}
+
+// far is the level of places, as this planner knows them, at which a rule is kept.
+func far(r *dag.PlacementGroup) dag.Level {
+	if r.Level() == dag.LevelRegion {
+		return dag.LevelRegion
+	}
+	return dag.LevelZone
+}
+
+// beside finds options of the tasks of some rules with which all of the rules hold; nil is none.
+func (g *planning) beside(rules []dag.PlacementGroup) map[int]choice {
+	var tasks []int
+	for _, rule := range rules {
+		tasks = append(tasks, rule.Tasks...)
+	}
+	slices.Sort(tasks)
+	tasks = slices.DeleteFunc(slices.Compact(tasks), func(i int) bool {
+		return len(g.options[i]) == 0 || g.stands(i, dag.LevelZone) != ""
+	})
+	at := map[int]choice{}
+	var place func(rest []int) bool
+	place = func(rest []int) bool {
+		if len(rest) == 0 {
+			return true
+		}
+		tried := map[string]bool{}
+		for _, c := range g.options[rest[0]] {
+			if zone := c.site(dag.LevelZone); tried[zone] {
+				continue
+			} else {
+				tried[zone] = true
+			}
+			at[rest[0]] = c
+			if !slices.ContainsFunc(rules, func(r dag.PlacementGroup) bool { return g.breaks(&r, rest[0], at) }) &&
+				place(rest[1:]) {
+				return true
+			}
+		}
+		delete(at, rest[0])
+		return false
+	}
+	if !place(tasks) {
+		return nil
+	}
+	return at
+}
+
+// breaks says whether a task is against a rule where it is placed, beside others that are placed or stand.
+func (g *planning) breaks(rule *dag.PlacementGroup, task int, at map[int]choice) bool {
+	if !rule.Has(task) {
+		return false
+	}
+	level := far(rule)
+	mine, nodes := at[task].site(level), g.in.Spec.Tasks[task].Nodes
+	for _, i := range rule.Tasks {
+		if i == task {
+			continue
+		}
+		other := g.stands(i, level)
+		if c, is := at[i]; is {
+			other = c.site(level)
+		}
+		switch {
+		case other == "":
+		case rule.Pack != "" && other != mine:
+			return true
+		case rule.Pack == "" && other == mine:
+			nodes += g.in.Spec.Tasks[i].Nodes
+		}
+	}
+	return rule.Pack == "" && nodes > rule.Most()
 }
 
 // keepApart leaves out where others are that the task, or they, keep apart from.
@@ -72,57 +151,4 @@ func (g *planning) keepApart(task int) {
 		mine := record.StandOf(t, []record.Spot{spot}, g.in.Now)
 		return len(record.Clashes(nil, g.in.Job, task, mine, g.in.Stood)) == 0
 	})
-}
-
-func (g *planning) keepSpread(tasks []int, level dag.Level, most int) {
-	used := map[string]int{}
-	for _, i := range tasks {
-		if at := g.stands(i, level); at != "" {
-			used[at] += g.in.Spec.Tasks[i].Nodes
-		}
-	}
-	for _, i := range tasks {
-		if len(g.options[i]) == 0 || g.stands(i, level) != "" {
-			continue
-		}
-		nodes := g.in.Spec.Tasks[i].Nodes
-		g.only(i, func(c choice) bool { return used[c.site(level)]+nodes <= most })
-		at := g.options[i][0].site(level)
-		g.only(i, func(c choice) bool { return c.site(level) == at })
-		used[at] += nodes
-	}
-}
-
-func (g *planning) keepPacked(tasks []int, level dag.Level) {
-	at := ""
-	for _, i := range tasks {
-		if s := g.stands(i, level); s != "" {
-			at = s
-		}
-	}
-	if at == "" {
-		at = g.common(tasks, level)
-	}
-	for _, i := range tasks {
-		g.only(i, func(c choice) bool { return c.site(level) == at })
-	}
-}
-
-// common is the first site at which each of some tasks has an option, the cheapest of the first that is to be planned;
-// empty is none.
-func (g *planning) common(tasks []int, level dag.Level) string {
-	first := slices.IndexFunc(tasks, func(i int) bool { return len(g.options[i]) > 0 })
-	if first < 0 {
-		return ""
-	}
-	for _, c := range g.options[tasks[first]] {
-		at := c.site(level)
-		if !slices.ContainsFunc(tasks, func(i int) bool {
-			return len(g.options[i]) > 0 &&
-				!slices.ContainsFunc(g.options[i], func(o choice) bool { return o.site(level) == at })
-		}) {
-			return at
-		}
-	}
-	return ""
 }

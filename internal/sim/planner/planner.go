@@ -111,7 +111,9 @@ func (p *planner) Plan(_ context.Context, in record.PlanInput) (*record.Plan, er
 			return &record.Plan{Status: record.PlanInfeasible, Message: g.message}, nil
 		}
 	}
-	g.keepRules()
+	if g.keepRules(); g.message != "" {
+		return &record.Plan{Status: record.PlanInfeasible, Message: g.message}, nil
+	}
 	picks, late := g.choose()
 	if g.message != "" {
 		return &record.Plan{Status: record.PlanInfeasible, Message: g.message}, nil

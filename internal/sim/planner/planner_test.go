@@ -86,3 +86,21 @@ func TestWhatIsLeftOfAGroupIsPacked(t *testing.T) {
 		}
 	}
 }
+
+// Where the cheapest place of the first leaves nothing to the others it goes elsewhere.
+func TestRulesHoldTogether(t *testing.T) {
+	job := chain(3)
+	job.Tasks[2].Resources = []dag.Resources{{Region: "us-east-1"}} // where all are cheapest
+	job.Placement = []dag.Placement{
+		{Pack: dag.LevelRegion, Of: []string{"b", "c"}}, {Spread: dag.LevelRegion, Of: []string{"a", "b"}},
+	}
+	plan := planOf(t, record.PlanInput{Spec: job})
+	if a, b := plan.Of(0), plan.Of(1); a == nil || b == nil || b.Offer.Region != "us-east-1" ||
+		a.Offer.Region == b.Offer.Region {
+		t.Errorf("a goes to %+v and b to %+v", a, b)
+	}
+	job.Tasks[0].Resources = []dag.Resources{{Region: "us-east-1"}}
+	if plan := planOf(t, record.PlanInput{Spec: job}); plan.Status != record.PlanInfeasible {
+		t.Errorf("rules that hold nowhere: %s", plan.Status)
+	}
+}
