@@ -22,6 +22,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/planning"
 	"github.com/tradewind-broker/tradewind/internal/cli/suspending"
 	"github.com/tradewind-broker/tradewind/internal/cli/tesproxy"
+	"github.com/tradewind-broker/tradewind/internal/cli/watching"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit/kits"
 )
@@ -127,7 +128,7 @@ func (a *app) root() *cobra.Command {
 		&cobra.Group{ID: groupOperate, Title: "Operate:"},
 	)
 	a.add(root, groupWork, initial.Command(a.App), a.runCommand(), a.submitCommand(), a.statusCommand(),
-		a.logsCommand(), a.cancelCommand(), a.explainCommand())
+		a.logsCommand(), a.cancelCommand(), a.rerunCommand(), a.explainCommand())
 	a.add(root, groupWork, suspending.Commands(a.App, a.suspended())...)
 	a.add(root, groupWork, onmachine.Commands(a.App, a.onMachines())...)
 	enabled := clouds.Enabling(a.App, a.kits, a.brokers.Find)
@@ -143,6 +144,7 @@ func (a *app) root() *cobra.Command {
 		a.dlqCommand(), tesproxy.Command(a.App, a.spoken()),
 		a.doctorCommand(), lab.Chaos(a.App), lab.Windtunnel(a.App), about.Version(a.App),
 		about.Upgrade(a.App))
+	a.add(root, groupOperate, watching.Commands(a.App, a.watched())...)
 	root.AddCommand(agentCommand())
 	return root
 }

@@ -73,6 +73,9 @@ tradewind submit: cloud objective deadline budget queue env env-file endpoint st
 tradewind status: watch endpoint state limit output
 tradewind logs: follow attempt rank tail endpoint state
 tradewind cancel: reason endpoint state output
+tradewind rerun: key endpoint state output
+tradewind markets: only bids endpoint state output
+tradewind usage: last endpoint state output
 tradewind suspend: queue drain by reason endpoint state output
 tradewind resume: queue by endpoint state output
 tradewind explain: endpoint state output
@@ -178,7 +181,7 @@ func TestTheFieldsOfJSONAreDocumented(t *testing.T) {
 		api.JobList{}, view.Story{}, view.Entry{}, view.TaskWhy{}, api.QueueList{}, record.Queue{}, api.DeadLetterList{}, api.DeadLetter{}, api.Redriven{}, planning.SearchResult{}, planning.FoundOffer{}, DoctorResult{}, Check{},
 		catalog.Match{}, catalog.Offer{}, catalog.AcceleratorInfo{}, initial.Result{}, about.Result{}, UpResult{}, deployment.KubernetesDeployment{}, lab.ChaosResult{}, sim.Failure{},
 		lab.PlaceResult{}, lab.GeneratedResult{}, clouds.CloudList{}, clouds.CloudEntry{}, clouds.CloudForFunctions{}, clouds.CloudCheck{}, clouds.CheckedCloud{}, clouds.PublicCheck{}, driver.Report{}, clouds.CatalogRefresh{}, clouds.RenewedCloud{}, renew.Report{}, renew.Diff{}, renew.Change{},
-		driver.Quota{}, driver.Lack{}, driver.Reserved{},
+		driver.Quota{}, driver.Lack{}, driver.Reserved{}, api.MarketList{}, view.MarketView{}, view.Forecast{}, view.Bid{}, api.UsageView{}, view.QueueUsage{},
 	} {
 		for _, field := range jsonFields(reflect.TypeOf(v)) {
 			if !strings.Contains(string(body), "`"+field+"`") {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/api"
 )
@@ -46,6 +47,10 @@ func TestEachCallAsksForItsPathWithTheToken(t *testing.T) {
 		"GET /v1/jobs/j-1/waiting":             func() error { _, err := c.WhyWaiting(ctx, "j-1"); return err },
 		"GET /v1/learned?job=a+b":              func() error { _, err := c.Learned(ctx, "a b"); return err },
 		"GET /v1/blocks":                       func() error { _, err := c.Blocks(ctx); return err },
+		"GET /v1/markets?limit=1000":           func() error { _, err := c.Markets(ctx); return err },
+		"GET /v1/prices?offers=a%2Fb%2Cc":      func() error { _, err := c.Prices(ctx, "a/b", "c"); return err },
+		"GET /v1/usage?hours=1.5":              func() error { _, err := c.Usage(ctx, 90*time.Minute); return err },
+		"POST /v1/jobs/j-1/rerun":              func() error { _, err := c.Rerun(ctx, "j-1", "k"); return err },
 		"GET /v1/jobs/j/tasks/t/logs?tail=100": func() error { return closed(c.Log(ctx, "j", "t", LogOptions{Tail: 100})) },
 		"GET /v1/jobs/j/tasks/t/logs?attempt=2&follow=true&rank=1": func() error {
 			return closed(c.Log(ctx, "j", "t", LogOptions{Attempt: 2, Rank: 1, Follow: true}))

@@ -1,0 +1,77 @@
+package cli
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tradewind-broker/tradewind/internal/cli/command"
+	"github.com/tradewind-broker/tradewind/internal/cli/watching"
+)
+
+func (a *app) rerunCommand() *cobra.Command {
+	var state, key string
+	c := &cobra.Command{
+		Use:   "rerun JOB...",
+		Short: "Submit jobs again, as new ones",
+		Long: "Submits jobs once more as they were handed in, each as a new job, and prints the new IDs. Values of\n" +
+			"secrets that were handed in with a job are not kept: such a job is to be submitted anew. JOB is an ID, the\n" +
+			"beginning of one, or \"last\".",
+		Example: "  tradewind rerun last\n  tradewind status -w $(tradewind rerun train-infer)",
+		Args:    command.Args(1, listedJobs), ValidArgsFunction: a.completeJob(&state, false),
+	}
+	a.brokerFlags(c, &state)
+	c.Flags().StringVar(&key, "key", "", "the same key is the same new job, however often it is asked for (default: a new one)")
+	output := command.OutputFlag(c)
+	c.RunE = func(c *cobra.Command, given []string) error {
+		if key != "" && len(given) > 1 {
+			return command.BadInput("name one job, or leave out --key", "--key is of one job")
+		}
+		ctx, cancel := a.Stop.Context(c.Context())
+		defer cancel()
+		s, err := a.running(ctx, state, "run the job")
+		if err != nil {
+			return err
+		}
+		for _, arg := range given {
+			err = errors.Join(err, a.rerun(ctx, s, arg, key, output))
+		}
+		return errors.Join(err, s.Close())
+	}
+	return c
+}
+
+func (a *app) rerun(ctx context.Context, s *conn, arg, key string, output *command.Choice) error {
+	id, err := a.job(ctx, s, arg)
+	if err != nil {
+		return err
+	}
+	if key == "" {
+		key = rand.Text()
+	}
+	again, err := s.Rerun(ctx, id, key)
+	if err != nil {
+		return err
+	}
+	if output.JSON() {
+		return a.PrintJSON(again.JobView)
+	}
+	a.Tell("submitted %s again; `tradewind status -w %s%s` follows it", id, again.ID, a.brokerHint(s))
+	return a.Printf("%s\n", again.ID)
+}
+
+// watched is how the commands that look at markets and queues find their broker.
+func (a *app) watched() watching.Brokers {
+	return watching.Brokers{
+		Flags: a.brokerFlags,
+		Find: func(ctx context.Context, state string) (watching.Asked, func() error, error) {
+			s, err := a.read(ctx, state)
+			if err != nil {
+				return nil, nil, err
+			}
+			return s, s.Close, nil
+		},
+	}
+}

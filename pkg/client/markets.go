@@ -1,0 +1,56 @@
+package client
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/api"
+)
+
+// marketsPage is how many markets are asked for at once.
+const marketsPage = 1000
+
+// Markets lists the spot markets of which something is known, by name, how their prices are expected to go, and the
+// bids. It asks for all pages.
+func (c *Client) Markets(ctx context.Context) (*api.MarketList, error) {
+	var out api.MarketList
+	for after := ""; ; {
+		var page api.MarketList
+		q := url.Values{"limit": {strconv.Itoa(marketsPage)}}
+		if after != "" {
+			q.Set("after", after)
+		}
+		if err := c.call(ctx, request{method: http.MethodGet, path: "/v1/markets", query: q}, &page); err != nil {
+			return nil, err
+		}
+		out.Now, out.Markets = page.Now, append(out.Markets, page.Markets...)
+		if after = page.Next; after == "" {
+			return &out, nil
+		}
+	}
+}
+
+// Prices tells how the prices of up to 50 spot markets went: CLOUD/REGION/ZONE/TYPE, with or without /spot.
+func (c *Client) Prices(ctx context.Context, offers ...string) (*api.PriceList, error) {
+	var out api.PriceList
+	q := url.Values{"offers": {strings.Join(offers, ",")}}
+	return &out, c.call(ctx, request{method: http.MethodGet, path: "/v1/prices", query: q}, &out)
+}
+
+// Usage tells what the queues held in the last hours, at most 744.
+func (c *Client) Usage(ctx context.Context, last time.Duration) (*api.UsageView, error) {
+	var out api.UsageView
+	q := url.Values{"hours": {strconv.FormatFloat(last.Hours(), 'f', -1, 64)}}
+	return &out, c.call(ctx, request{method: http.MethodGet, path: "/v1/usage", query: q}, &out)
+}
+
+// Rerun submits a job again, as a new one. The same key is the same new job, however often it is asked for. A job with
+// secrets whose values were handed in cannot be: it fails with 422.
+func (c *Client) Rerun(ctx context.Context, id, key string) (*api.Submitted, error) {
+	var out api.Submitted
+	return &out, c.call(ctx, request{method: http.MethodPost, path: jobPath(id) + "/rerun", key: key}, &out)
+}
