@@ -16,6 +16,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/clouds"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/deployment"
+	"github.com/tradewind-broker/tradewind/internal/cli/doctor"
 	"github.com/tradewind-broker/tradewind/internal/cli/initial"
 	"github.com/tradewind-broker/tradewind/internal/cli/lab"
 	"github.com/tradewind-broker/tradewind/internal/cli/onmachine"
@@ -141,7 +142,7 @@ func (a *app) root() *cobra.Command {
 		deployment.Command(a.App), a.queueCommand(),
 		a.poolCommand(),
 		a.dlqCommand(), tesproxy.Command(a.App, a.spoken()),
-		a.doctorCommand(), lab.Chaos(a.App), lab.Windtunnel(a.App), about.Version(a.App),
+		doctor.Command(a.App, a.brokers.Find), lab.Chaos(a.App), lab.Windtunnel(a.App), about.Version(a.App),
 		about.Upgrade(a.App))
 	root.AddCommand(agentCommand())
 	return root
