@@ -77,7 +77,8 @@ func (o Options) committed(seed uint64) map[string]int {
 	}
 	all := map[string]int{}
 	for _, l := range weather.Catalogue() {
-		if id := l.Cloud + "/" + l.Region; all[id] == 0 && (r.Chance(reservedKinds) || o.Break == breaks.Overcommitted) {
+		if id := l.Cloud + "/" + l.Region; all[id] == 0 &&
+			(r.Chance(reservedKinds) || o.Break == breaks.Overcommitted) {
 			all[id] = 4 * (1 + r.IntN(5))
 		}
 	}

@@ -1,6 +1,6 @@
 // Package breaks is the ways in which the simulator breaks the system under test on purpose, to see that the invariants
-// notice: their names, what a broken store and broken functions make of transactions, and what a world needs for a break
-// to matter. Most are a line where the world does what is broken; those are not here.
+// notice: their names, what a broken store and broken functions make of transactions, and what a world needs for a
+// break to matter. Most are a line where the world does what is broken; those are not here.
 package breaks
 
 import (
