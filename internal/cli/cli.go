@@ -16,6 +16,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/clouds"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/deployment"
+	"github.com/tradewind-broker/tradewind/internal/cli/doctor"
 	"github.com/tradewind-broker/tradewind/internal/cli/initial"
 	"github.com/tradewind-broker/tradewind/internal/cli/lab"
 	"github.com/tradewind-broker/tradewind/internal/cli/onmachine"
@@ -142,7 +143,7 @@ func (a *app) root() *cobra.Command {
 		deployment.Command(a.App), a.queueCommand(),
 		a.poolCommand(),
 		a.dlqCommand(), tesproxy.Command(a.App, a.spoken()),
-		a.doctorCommand(), lab.Chaos(a.App), lab.Windtunnel(a.App), about.Version(a.App),
+		doctor.Command(a.App, a.brokers.Find), lab.Chaos(a.App), lab.Windtunnel(a.App), about.Version(a.App),
 		about.Upgrade(a.App))
 	a.add(root, groupOperate, watching.Commands(a.App, a.watched())...)
 	root.AddCommand(agentCommand())

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,6 +19,7 @@ import (
 //	up [scale=X]                   a broker works on the state folder from now on
 //	outcome STATE [plan=N]         how jobs that are submitted end
 //	job ID STATE                   there is a job
+//	suspended QUEUE                Ada has suspended a queue
 //	letter ID QUEUE REASON         an event was given up
 //	tradewind                      runs the command line below
 func TestCommands(t *testing.T) {
@@ -35,6 +37,10 @@ func TestCommands(t *testing.T) {
 			case "job":
 				b := p.hosts.broker
 				b.jobs = append(b.jobs, detail(d.CmdArgs[0].Key, record.JobState(d.CmdArgs[1].Key), 1))
+			case "suspended":
+				b := p.hosts.broker
+				i := slices.IndexFunc(b.queues, func(q record.Queue) bool { return q.Name == d.CmdArgs[0].Key })
+				b.queues[i].Closed, b.queues[i].Suspended = true, record.Suspension{By: "Ada", Since: at(30)}
 			case "log":
 				log := api.Log{Job: d.CmdArgs[0].Key, Attempt: record.ClusterID(d.CmdArgs[0].Key, 0, 1)}
 				if err := p.hosts.logs.Append(context.Background(), log, 0, []byte(d.Input+"\n")); err != nil {

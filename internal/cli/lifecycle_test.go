@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
+	"github.com/tradewind-broker/tradewind/internal/cli/doctor"
 	"github.com/tradewind-broker/tradewind/internal/cli/planning"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
@@ -197,7 +198,7 @@ func TestDoctor(t *testing.T) {
 	p := newProgram(t)
 	p.environ = []string{"AWS_PROFILE=work"}
 	r := p.run("doctor", "-o", "json", "--catalog", "testdata/catalog")
-	var got DoctorResult
+	var got doctor.Result
 	if err := json.Unmarshal([]byte(r.out), &got); err != nil {
 		t.Fatalf("%v: %s", err, r.out)
 	}
@@ -206,7 +207,8 @@ func TestDoctor(t *testing.T) {
 		verdicts[c.Name] = c.Verdict
 	}
 	for name, want := range map[string]string{
-		"version": checkOK, "broker": checkOK, "network": checkOK, "catalogue": checkOK, "aws": checkOK, "gcp": checkNote,
+		"version": doctor.OK, "broker": doctor.OK, "network": doctor.OK, "catalogue": doctor.OK, "aws": doctor.OK,
+		"gcp": doctor.Note,
 	} {
 		if verdicts[name] != want {
 			t.Errorf("%s is %s, want %s", name, verdicts[name], want)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/sim/breaks"
 	"github.com/tradewind-broker/tradewind/internal/sim/check"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 )
@@ -79,7 +80,7 @@ func (b *messageBus) Publish(_ context.Context, messages ...bus.Message) error {
 		names, known := b.route[m.Type]
 		b.w.check.Alone(&m)
 		b.w.check.Published(m.ID, names)
-		if b.w.opt.Break == LossyBus && b.w.rand.bus.Chance(0.02) {
+		if b.w.opt.Break == breaks.LossyBus && b.w.rand.bus.Chance(0.02) {
 			continue
 		}
 		if !known {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/sim/breaks"
 	"github.com/tradewind-broker/tradewind/internal/sim/check"
 	"github.com/tradewind-broker/tradewind/internal/sim/timeline"
 	"github.com/tradewind-broker/tradewind/internal/sim/weather"
@@ -39,10 +40,10 @@ func newHost(w *world, i int) *host {
 // fresh forgets what the broker kept in memory.
 func (h *host) fresh() {
 	w, cfg := h.w, h.w.cfg
-	if w.opt.Break == Overtaking {
+	if w.opt.Break == breaks.Overtaking {
 		cfg.OverdueAfter = 0
 	}
-	if w.opt.Break == Homesick {
+	if w.opt.Break == breaks.Homesick {
 		cfg.Stores = record.Stores{}
 	}
 	cfg.Scheduler = h.number
@@ -177,7 +178,7 @@ const (
 
 // begin starts the schedules.
 func (e *engine) begin() {
-	if e.w.opt.Break != NoReconcile {
+	if e.w.opt.Break != breaks.NoReconcile {
 		e.every(reconcileEvery, "reconcile", func() events.Data { return events.BrokerReconcile{} })
 	}
 	e.every(weather.PricesEvery, "prices", func() events.Data { return events.MarketTicked{} })
@@ -255,7 +256,8 @@ func (e *engine) poll(q *queue, at time.Time) {
 
 // receive hands what is visible in a queue to as many processes as there may be.
 func (e *engine) receive(q *queue) {
-	if b := e.w.opt.Break; b == Stuck && q.Name == events.FnAdvance || b == Deaf && q.Name == events.FnInterrupt {
+	if b := e.w.opt.Break; b == breaks.Stuck && q.Name == events.FnAdvance ||
+		b == breaks.Deaf && q.Name == events.FnInterrupt {
 		return
 	}
 	if stalled, until := e.w.sky.Stalled(q.Name); stalled {

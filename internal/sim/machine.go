@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/sim/breaks"
 	"github.com/tradewind-broker/tradewind/internal/sim/check"
 	"github.com/tradewind-broker/tradewind/internal/sim/weather"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
@@ -29,7 +30,7 @@ func newMachine(c *provider, f *fleet, id string, rank int, spec cloud.LaunchSpe
 	if lag := w.faults.ListLag; lag > 0 {
 		m.listed = w.Now.Add(r.Between(0, lag))
 	}
-	if w.opt.Break == Stale {
+	if w.opt.Break == breaks.Stale {
 		m.listed = w.Now.Add(time.Hour)
 	}
 	m.agent = newAgent(m, spec.Bootstrap.Tokens[rank])

@@ -1,8 +1,7 @@
 package sim
 
 import (
-	"slices"
-
+	"github.com/tradewind-broker/tradewind/internal/sim/breaks"
 	"github.com/tradewind-broker/tradewind/internal/sim/drawn"
 	"github.com/tradewind-broker/tradewind/internal/sim/timeline"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
@@ -23,15 +22,12 @@ type ruled struct {
 func drawRules(seed uint64, opt Options) ruled {
 	x := ruled{rand: timeline.NewRandom(seed, "policy")}
 	has := x.rand.Chance(sharePolicy)
-	if opt.steady || !has && !opt.Break.policies() {
+	if opt.steady || !has && !opt.Break.Policies() {
 		return x
 	}
-	x.policy = drawn.Policy(x.rand, opt.Break == Nightless)
+	x.policy = drawn.Policy(x.rand, opt.Break == breaks.Nightless)
 	return x
 }
-
-// policies says whether the break is of something that takes a policy.
-func (b Break) policies() bool { return slices.Contains([]Break{Nightless, Nameless}, b) }
 
 // job says whose a job is.
 func (x *ruled) job(j *dag.Job) {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/sim/breaks"
 	"github.com/tradewind-broker/tradewind/internal/sim/check"
 	"github.com/tradewind-broker/tradewind/internal/sim/timeline"
 	"github.com/tradewind-broker/tradewind/internal/sim/weather"
@@ -52,7 +53,8 @@ type poolMachine struct {
 func (y *yard) populate() {
 	r := y.w.rand.pool
 	// that one can be seen only where there are some
-	if has := r.Chance(0.35); y.w.opt.steady || !has && y.w.opt.Break != NoPartitions && y.w.opt.Break != Nightless {
+	if has := r.Chance(0.35); y.w.opt.steady ||
+		!has && y.w.opt.Break != breaks.NoPartitions && y.w.opt.Break != breaks.Nightless {
 		return
 	}
 	for i := range 1 + r.IntN(2) {

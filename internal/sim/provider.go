@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/sim/breaks"
 	"github.com/tradewind-broker/tradewind/internal/sim/check"
 	"github.com/tradewind-broker/tradewind/internal/sim/weather"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
@@ -82,12 +83,12 @@ func (c *provider) launch(spec cloud.LaunchSpec) ([]cloud.Machine, error) {
 	}
 	f := c.fleet(spec.Cluster)
 	switch {
-	case f.buried && w.opt.Break != NoToken:
+	case f.buried && w.opt.Break != breaks.NoToken:
 		return nil, cloud.Errorf(c.name, cloud.Invalid, "IdempotentInstanceTerminated", "%s was terminated",
 			spec.Cluster)
 	case f.dry:
 		return nil, c.ranDry(spec)
-	case len(f.machines) > 0 && w.opt.Break != NoToken:
+	case len(f.machines) > 0 && w.opt.Break != breaks.NoToken:
 		return f.list(), nil // as the first time, though some may be gone
 	}
 	if err := c.scarce(spec, ordered); err != nil {
@@ -158,7 +159,7 @@ func (c *provider) held(o cloud.Offer) int {
 // appear is the end of a launch that hung: its machines are there after all, unless a repeated launch has got
 // them already. It does not help that the name was terminated meanwhile: the request was made before.
 func (c *provider) appear(spec cloud.LaunchSpec) {
-	if f := c.fleet(spec.Cluster); len(f.machines) == 0 || c.w.opt.Break == NoToken {
+	if f := c.fleet(spec.Cluster); len(f.machines) == 0 || c.w.opt.Break == breaks.NoToken {
 		c.create(spec, spec.Nodes)
 	}
 }
@@ -172,7 +173,7 @@ func (c *provider) half(spec cloud.LaunchSpec) error {
 	f.dry = true
 	c.create(spec, 1+r.IntN(spec.Nodes))
 	c.spend(5*time.Second, 90*time.Second)
-	if w.opt.Break == Careless {
+	if w.opt.Break == breaks.Careless {
 		return cloud.Errorf(c.name, cloud.Capacity, "ZONE_RESOURCE_POOL_EXHAUSTED", "no more %s",
 			spec.Offer.InstanceType)
 	}
@@ -236,7 +237,7 @@ func (c *provider) Terminate(_ context.Context, cluster string) error {
 			return cloud.Errorf(c.name, cloud.Transient, "InternalError", "an internal error has occurred")
 		}
 	}
-	if c.w.opt.Break != NoTerminate {
+	if c.w.opt.Break != breaks.NoTerminate {
 		f := c.fleet(cluster)
 		f.buried = true
 		for _, m := range f.machines {

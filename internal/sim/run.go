@@ -156,7 +156,7 @@ func (r *run) save(then func()) {
 			if len(r.work.Nodes) > 1 {
 				begun = check.At(r.work.Store, r.work.Checkpoint.Restore)
 			}
-			r.a.w.bucket.accept(r.work.Prefix, s, r.a.w.opt.Break.keep(), begun)
+			r.a.w.bucket.accept(r.work.Prefix, s, r.a.w.opt.Break.Keep(keepCheckpoints), begun)
 		})
 		then()
 	}

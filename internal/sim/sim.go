@@ -5,6 +5,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/sim/breaks"
 	"github.com/tradewind-broker/tradewind/internal/sim/check"
 	"github.com/tradewind-broker/tradewind/internal/sim/planner"
 	"github.com/tradewind-broker/tradewind/internal/sim/timeline"
@@ -22,7 +23,7 @@ type Options struct {
 	// Traces, if any, say where spot machines can be had, instead of a model.
 	Traces []*weather.Trace
 	// Break breaks the system under test, to see that it is noticed.
-	Break Break
+	Break breaks.Kind
 	// Planner replaces the simulation's own; it must be deterministic, use the simulation's offers and be safe for
 	// concurrent use. The guarantee of deadlines is not checked then.
 	Planner broker.Planner
@@ -51,7 +52,7 @@ const (
 // reserved are those, by the ID of their listing.
 func (o Options) reserved(seed uint64) map[string]int {
 	r := timeline.NewRandom(seed, "reserved")
-	always := o.Break == Crowding || o.Break == Circling
+	always := o.Break == breaks.Crowding || o.Break == breaks.Circling
 	if o.steady || !r.Chance(shareReserved) && !always {
 		return nil
 	}
@@ -59,7 +60,7 @@ func (o Options) reserved(seed uint64) map[string]int {
 	for _, l := range weather.Catalogue() {
 		if r.Chance(reservedKinds) || always {
 			all[l.ID()] = 1 + r.IntN(3)
-			if o.Break == Circling {
+			if o.Break == breaks.Circling {
 				all[l.ID()] = 1 // so that no gang fits
 			}
 		}
@@ -71,12 +72,13 @@ func (o Options) reserved(seed uint64) map[string]int {
 // two, or for one that is big.
 func (o Options) committed(seed uint64) map[string]int {
 	r := timeline.NewRandom(seed, "committed")
-	if o.steady || o.Break == Circling || !r.Chance(shareReserved) && o.Break != Overcommitted {
+	if o.steady || o.Break == breaks.Circling || !r.Chance(shareReserved) && o.Break != breaks.Overcommitted {
 		return nil
 	}
 	all := map[string]int{}
 	for _, l := range weather.Catalogue() {
-		if id := l.Cloud + "/" + l.Region; all[id] == 0 && (r.Chance(reservedKinds) || o.Break == Overcommitted) {
+		if id := l.Cloud + "/" + l.Region; all[id] == 0 &&
+			(r.Chance(reservedKinds) || o.Break == breaks.Overcommitted) {
 			all[id] = 4 * (1 + r.IntN(5))
 		}
 	}

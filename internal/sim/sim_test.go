@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tradewind-broker/tradewind/internal/sim/breaks"
 	"github.com/tradewind-broker/tradewind/internal/sim/check"
 )
 
@@ -82,43 +83,43 @@ func TestTwoSeedsAreTwoHistories(t *testing.T) {
 // TestABrokenSystemIsNoticed breaks each of the mechanisms that the broker rests on, and expects a violation within so
 // many seeds. A quiet simulator would prove nothing.
 func TestABrokenSystemIsNoticed(t *testing.T) {
-	within := map[Break]uint64{
-		NoOutbox: 1, NoSeen: 6, NoConditions: 3, NoToken: 12, NoBlock: 3, NoTerminate: 2,
-		LossyBus: 3, NoReconcile: 8, NoBudget: 8, Forgetful: 6, Overtaking: 8, NoPartitions: 8, NoGang: 10, NoHold: 6, OldPrice: 30, Swinging: 24, Asleep: 8,
-		NoUploads: 20, Generous: 12, Lasting: 10, Hasty: 8, Stuck: 2, Homesick: 6, Careless: 12, Stale: 8, Deaf: 24, Loners: 12, Herd: 6, Headless: 6, Restless: 6, Unmeasured: 6, Fleeting: 8,
-		Crowding:      12,
-		Overcommitted: 12,
-		Circling:      10,
-		Impatient:     8,
-		Nameless:      6, Nightless: 10, Mingling: 8,
-		Spendthrift: 6, Hoarding: 6,
+	within := map[breaks.Kind]uint64{
+		breaks.NoOutbox: 1, breaks.NoSeen: 6, breaks.NoConditions: 3, breaks.NoToken: 12, breaks.NoBlock: 3,
+		breaks.NoTerminate: 2, breaks.LossyBus: 3, breaks.NoReconcile: 8, breaks.NoBudget: 8, breaks.Forgetful: 6,
+		breaks.Overtaking: 8, breaks.NoPartitions: 8, breaks.NoGang: 10, breaks.NoHold: 6, breaks.OldPrice: 30,
+		breaks.Swinging: 24, breaks.Asleep: 8, breaks.NoUploads: 20, breaks.Generous: 12, breaks.Lasting: 10,
+		breaks.Hasty: 8, breaks.Stuck: 2, breaks.Homesick: 6, breaks.Careless: 12, breaks.Stale: 8, breaks.Deaf: 24,
+		breaks.Loners: 12, breaks.Herd: 6, breaks.Headless: 6, breaks.Restless: 6, breaks.Unmeasured: 6,
+		breaks.Fleeting: 8, breaks.Crowding: 12, breaks.Overcommitted: 12, breaks.Circling: 10, breaks.Impatient: 8,
+		breaks.Nameless: 6, breaks.Nightless: 10, breaks.Mingling: 8, breaks.Spendthrift: 6, breaks.Hoarding: 6,
 	}
 	// Of what there is one break for alone, the invariant that has to notice it.
-	by := map[Break]string{
-		NoUploads: check.InvUpload, Generous: check.InvScope, Lasting: check.InvGrant, Hasty: check.InvObject, Stuck: check.InvBound, Homesick: check.InvPlace,
-		Careless: check.InvBooked, Stale: check.InvHealthy, Deaf: check.InvNotice, Loners: check.InvJoin, Herd: check.InvRole, Headless: check.InvChief, Restless: check.InvSuspended, Unmeasured: check.InvQuota, Fleeting: check.InvKept,
-		Crowding:      check.InvReserved,
-		Overcommitted: check.InvReserved,
-		Circling:      check.InvCircles,
-		Impatient:     check.InvPatience,
-		Nameless:      check.InvSpace, Nightless: check.InvWindow, Mingling: check.InvPlaced,
-		Spendthrift: check.InvMonth, Hoarding: check.InvMonth,
+	by := map[breaks.Kind]string{
+		breaks.NoUploads: check.InvUpload, breaks.Generous: check.InvScope, breaks.Lasting: check.InvGrant,
+		breaks.Hasty: check.InvObject, breaks.Stuck: check.InvBound, breaks.Homesick: check.InvPlace,
+		breaks.Careless: check.InvBooked, breaks.Stale: check.InvHealthy, breaks.Deaf: check.InvNotice,
+		breaks.Loners: check.InvJoin, breaks.Herd: check.InvRole, breaks.Headless: check.InvChief,
+		breaks.Restless: check.InvSuspended, breaks.Unmeasured: check.InvQuota, breaks.Fleeting: check.InvKept,
+		breaks.Crowding: check.InvReserved, breaks.Overcommitted: check.InvReserved,
+		breaks.Circling: check.InvCircles, breaks.Impatient: check.InvPatience, breaks.Nameless: check.InvSpace,
+		breaks.Nightless: check.InvWindow, breaks.Mingling: check.InvPlaced, breaks.Spendthrift: check.InvMonth,
+		breaks.Hoarding: check.InvMonth,
 	}
-	for _, b := range Breaks() {
+	for _, b := range breaks.All() {
 		t.Run(string(b), func(t *testing.T) {
 			t.Parallel()
 			opt := Options{Break: b}
-			if b == NoPartitions {
+			if b == breaks.NoPartitions {
 				opt.Jobs = 12 // so that sessions meet on the same machines
 			}
 			switch b { // where it meets what it breaks more often
-			case Asleep, Overtaking, Mingling, Lasting:
+			case breaks.Asleep, breaks.Overtaking, breaks.Mingling, breaks.Lasting:
 				opt.Jobs = 10
-			case Swinging:
+			case breaks.Swinging:
 				opt.Jobs = 14
-			case Deaf:
+			case breaks.Deaf:
 				opt.Jobs = 4
-			case Circling:
+			case breaks.Circling:
 				opt.Jobs, opt.steps = 6, 60_000 // twice what these seeds take when nothing is broken
 			}
 			most := 1
@@ -145,7 +146,7 @@ func TestABrokenSystemIsNoticed(t *testing.T) {
 }
 
 func TestAViolationReplays(t *testing.T) {
-	opt := Options{Break: NoBlock, Keep: 50}
+	opt := Options{Break: breaks.NoBlock, Keep: 50}
 	for seed := range uint64(10) {
 		a := Run(seed, opt)
 		if a.Violation == nil {
@@ -161,7 +162,7 @@ func TestAViolationReplays(t *testing.T) {
 }
 
 func TestChaosReportsTheSameWhateverTheNumberOfWorkers(t *testing.T) {
-	opt := Options{Break: NoSeen}
+	opt := Options{Break: breaks.NoSeen}
 	one, err := Chaos(t.Context(), 0, 6, ChaosOptions{Options: opt, Workers: 1}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -195,7 +196,8 @@ func TestChaosStops(t *testing.T) {
 	if _, err := Chaos(t.Context(), 5, 5, ChaosOptions{}, nil); !errors.Is(err, ErrSeeds) {
 		t.Errorf("no seeds: %v", err)
 	}
-	if report, err := Chaos(t.Context(), 0, 20, ChaosOptions{Options: Options{Break: NoOutbox}, Workers: 1, StopAfter: 2}, nil); err != nil || len(report.Violations) != 2 {
+	opt := ChaosOptions{Options: Options{Break: breaks.NoOutbox}, Workers: 1, StopAfter: 2}
+	if report, err := Chaos(t.Context(), 0, 20, opt, nil); err != nil || len(report.Violations) != 2 {
 		t.Errorf("after two violations: %d, %v", len(report.Violations), err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/sim/breaks"
 	"github.com/tradewind-broker/tradewind/internal/sim/weather"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 	"github.com/tradewind-broker/tradewind/pkg/store/mem"
@@ -17,7 +18,7 @@ import (
 type recordStore struct {
 	w   *world
 	mem *mem.Store
-	// seen are the queues as of a while ago, for the break NoHold.
+	// seen are the queues as of a while ago, for the break breaks.NoHold.
 	seen   []store.Record
 	seenAt time.Time
 }
@@ -51,7 +52,7 @@ func (s *recordStore) Query(ctx context.Context, partition, prefix string,
 	if err := s.fails(); err != nil {
 		return nil, false, err
 	}
-	if s.w.opt.Break == NoHold && partition == "queues" {
+	if s.w.opt.Break == breaks.NoHold && partition == "queues" {
 		return s.queuesOfLate(ctx)
 	}
 	return s.mem.Query(ctx, partition, prefix, page)
@@ -74,7 +75,7 @@ func (s *recordStore) queuesOfLate(ctx context.Context) ([]store.Record, bool, e
 // Commit implements store.Store.
 func (s *recordStore) Commit(ctx context.Context, tx store.Tx) error {
 	s.w.before("commit")
-	tx = s.w.opt.Break.said(tx)
+	tx = s.w.opt.Break.Said(tx)
 	if err := s.fails(); err != nil {
 		return err
 	}
@@ -82,7 +83,7 @@ func (s *recordStore) Commit(ctx context.Context, tx store.Tx) error {
 		s.w.Count("store conflict")
 		return &store.ConflictError{Keys: keysOf(tx)}
 	}
-	if err := s.mem.Commit(ctx, s.w.opt.Break.tx(tx)); err != nil {
+	if err := s.mem.Commit(ctx, s.w.opt.Break.Tx(tx)); err != nil {
 		if errors.Is(err, store.ErrConflict) {
 			s.w.Count("true conflict")
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/sim/breaks"
 	"github.com/tradewind-broker/tradewind/internal/sim/timeline"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
@@ -22,9 +23,9 @@ func (u *users) drawSuspensions() {
 	r := u.w.rand.suspend
 	share, closed := shareSuspended, shareClosed
 	switch u.w.opt.Break {
-	case Restless:
+	case breaks.Restless:
 		share, closed = 0.8, 0
-	case Swinging, Overtaking: // who waits for a person takes nothing back, and is overtaken by right
+	case breaks.Swinging, breaks.Overtaking: // who waits for a person takes nothing back, and is overtaken by right
 		share, closed = 0, 0
 	}
 	for _, j := range u.jobs {

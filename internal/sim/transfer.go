@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/sim/breaks"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
@@ -33,7 +34,7 @@ const (
 func (r *run) keep(uri string, done func()) {
 	w := r.a.w
 	t := &transfer{r: r, uri: uri, done: done}
-	if w.opt.Break == Hasty { // it says that it is done when it has begun
+	if w.opt.Break == breaks.Hasty { // it says that it is done when it has begun
 		t.done = func() {}
 		defer done()
 	}
@@ -148,8 +149,8 @@ func (r *run) ask(what string, wants []grant.Want, done func([]grant.Grant)) {
 // grant asks the broker, or one that is broken.
 func (w *world) grant(ctx context.Context, b *broker.Broker, c wire.Claims, wants []grant.Want) ([]grant.Grant, error) {
 	got, err := b.Grant(ctx, c, wants...)
-	if err != nil && (w.opt.Break == Generous && errors.Is(err, grant.ErrOutside) ||
-		w.opt.Break == Lasting && errors.Is(err, record.ErrGone)) {
+	if err != nil && (w.opt.Break == breaks.Generous && errors.Is(err, grant.ErrOutside) ||
+		w.opt.Break == breaks.Lasting && errors.Is(err, record.ErrGone)) {
 		for i := range wants {
 			wants[i].For = w.cfg.GrantFor
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/sim/breaks"
 	"github.com/tradewind-broker/tradewind/internal/sim/check"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
@@ -145,7 +146,7 @@ const liftBudgets = 30 * time.Hour
 // drawMonth gives some queues a budget for the month.
 func (u *users) drawMonth(name string, s *record.QueueSettings) {
 	r, b := u.w.rand.month, u.w.opt.Break
-	of := b == Spendthrift || b == Hoarding
+	of := b == breaks.Spendthrift || b == breaks.Hoarding
 	if b != "" && !of || !of && !r.Chance(0.2) { // other breaks are met as often without
 		return
 	}
@@ -175,7 +176,7 @@ func (u *users) duration(a *wire.Assignment, o cloud.Offer) time.Duration {
 
 // drawEndless has tasks whose gang has a chief serve it until they are ended, where nothing counts their time.
 func (u *users) drawEndless(j *userJob) {
-	if (j.Spec.Queue != "" || j.Spec.Budget > 0) && u.w.opt.Break != Headless || u.w.opt.steady {
+	if (j.Spec.Queue != "" || j.Spec.Budget > 0) && u.w.opt.Break != breaks.Headless || u.w.opt.steady {
 		return
 	}
 	for i := range j.Spec.Tasks {

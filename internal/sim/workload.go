@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/sim/breaks"
 	"github.com/tradewind-broker/tradewind/internal/sim/drawn"
 	"github.com/tradewind-broker/tradewind/internal/sim/timeline"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
@@ -26,11 +27,12 @@ const sharePlaced = 0.3
 func (u *users) populate() {
 	r := u.w.rand.user
 	// What some breaks break matters where many want the same quota.
-	u.crowded = r.Chance(0.12) || slices.Contains([]Break{NoHold, Swinging, Asleep, Overtaking}, u.w.opt.Break)
+	u.crowded = r.Chance(0.12) || slices.Contains([]breaks.Kind{breaks.NoHold, breaks.Swinging, breaks.Asleep,
+		breaks.Overtaking}, u.w.opt.Break)
 	u.drawQueues()
 	// Not where deadlines are to be kept, as a rule may have a task wait; other breaks are met as often without.
 	u.placed = u.w.rand.placed.Chance(sharePlaced) && !u.w.opt.steady && !u.w.onTime && u.w.opt.Break == "" ||
-		u.w.opt.Break == Mingling
+		u.w.opt.Break == breaks.Mingling
 	n := u.w.opt.Jobs
 	if n == 0 && timeline.NewRandom(u.w.Seed, "crowds").Chance(crowds) {
 		n = crowd // as if they had been asked for
@@ -66,7 +68,7 @@ func (u *users) drawQueues() {
 	var small, cpus record.QueueSettings
 	if r.Chance(0.4) || u.crowded {
 		lab := record.QueueSettings{MaxVCPU: float64(8 * (1 + r.IntN(6))), MaxRunning: r.IntN(6)}
-		if u.w.opt.Break == Overtaking {
+		if u.w.opt.Break == breaks.Overtaking {
 			lab.MaxVCPU, lab.MaxRunning = 16, 0 // what is large waits until what is small leaves room
 		}
 		u.drawBounds(&lab)
@@ -79,7 +81,7 @@ func (u *users) drawQueues() {
 		}
 	}
 	small.Preempt, cpus.Preempt = r.Chance(0.3), r.Chance(0.3)
-	if u.w.opt.Break == Swinging {
+	if u.w.opt.Break == breaks.Swinging {
 		small.Preempt, cpus.Preempt = true, true
 	}
 	if r.Chance(0.5) {
@@ -103,7 +105,7 @@ func (u *users) drawQueues() {
 // drawBounds gives some queues quotas beside vCPUs: of memory, and of what an hour costs.
 func (u *users) drawBounds(s *record.QueueSettings) {
 	r := u.w.rand.bounds
-	if !r.Chance(0.25) && u.w.opt.Break != Unmeasured || u.w.opt.Break == Swinging {
+	if !r.Chance(0.25) && u.w.opt.Break != breaks.Unmeasured || u.w.opt.Break == breaks.Swinging {
 		return
 	}
 	drawn.Bounds(r, s)
@@ -113,7 +115,7 @@ func (u *users) drawBounds(s *record.QueueSettings) {
 func (u *users) drawJob(n int) *dag.Job {
 	r := u.w.rand.user
 	j := &dag.Job{Name: fmt.Sprintf("job%d", n), Objective: dag.MinimizeCost, Infeasible: dag.Fail, Format: dag.Native}
-	if n%2 == 0 || u.w.opt.Break == Impatient {
+	if n%2 == 0 || u.w.opt.Break == breaks.Impatient {
 		j.Infeasible = dag.Retry
 	}
 	if r.Chance(0.2) {
@@ -135,13 +137,13 @@ func (u *users) drawJob(n int) *dag.Job {
 		drawn.Task(r, &j.Tasks[i])
 	}
 	u.w.rules.job(j)
-	drawn.Gang(u.w.rand.gang, j, u.w.opt.Break.gangs(), u.w.opt.Break == Headless)
-	drawn.Joining(u.w.rand.join, j, u.w.opt.Break == Loners)
+	drawn.Gang(u.w.rand.gang, j, u.w.opt.Break.Gangs(), u.w.opt.Break == breaks.Headless)
+	drawn.Joining(u.w.rand.join, j, u.w.opt.Break == breaks.Loners)
 	drawn.Roles(u.w.rand.role, j)
 	if r := u.w.rand.placed; u.placed && r.Chance(0.6) {
 		drawn.Placement(r, j)
 	}
-	if r := u.w.rand.kept; r.Chance(0.2) || u.w.opt.Break == Fleeting {
+	if r := u.w.rand.kept; r.Chance(0.2) || u.w.opt.Break == breaks.Fleeting {
 		j.KeepOnFailure = r.Between(time.Minute, 3*time.Hour).Round(time.Second)
 	}
 	if u.crowded { // many who want the same, and nothing else that would hold them up

@@ -83,7 +83,7 @@ func newWorld(seed uint64, opt Options, f weather.Faults) *world {
 	w.clouds = append(w.clouds, w.yard.provider)
 	w.network = &network{w: w}
 	w.bucket, w.objects = newBucket(), newObjectStore(w)
-	w.moves = !opt.steady && timeline.NewRandom(seed, "moves").Chance(shareMoves) || opt.Break.moves()
+	w.moves = !opt.steady && timeline.NewRandom(seed, "moves").Chance(shareMoves) || opt.Break.Moves()
 	w.check.Data = w.objects
 	w.planner = &notedPlanner{w: w, inner: opt.planner(seed)}
 	w.users = newUsers(w)

@@ -235,6 +235,7 @@ func stood(u *unit.Unit, in *record.PlanInput, leaving []record.Cluster) error {
 	if err != nil {
 		return err
 	}
+	var known []record.Placed
 	var asked []string
 	for i, p := range placed {
 		if p.Job == in.Job && slices.ContainsFunc(leaving,
@@ -242,21 +243,11 @@ func stood(u *unit.Unit, in *record.PlanInput, leaving []record.Cluster) error {
 			continue
 		}
 		if p.Job == in.Job || record.Minds(in.Spec, p.Stand) {
-			in.Stood, asked = append(in.Stood, p), append(asked, clusters[i])
+			known, asked = append(known, p), append(asked, clusters[i])
 		}
 	}
-	standing, err := book.Standing(u, asked)
-	if err != nil {
-		return err
-	}
-	there := in.Stood[:0]
-	for i, p := range in.Stood {
-		if standing[i] {
-			there = append(there, p)
-		}
-	}
-	in.Stood = there
-	return nil
+	in.Stood, err = book.Staying(u, known, asked)
+	return err
 }
 
 // world gathers what is known of locations and markets.

@@ -199,6 +199,20 @@ func clouds() []string {
 		"fluidstack", "cudo", "paperspace", "vsphere", "scp", "seeweb", "hyperbolic", "primeintellect", "slurm", "ssh"}
 }
 
+// ability is what machines of a cloud can, or tell, otherwise than those of most. Jobs are checked and planned by it
+// where no driver is at hand.
+type ability struct {
+	racks    bool // labels may say in which racks they are, and the driver keeps to rules about racks
+	noMounts bool // buckets cannot be mounted on them
+}
+
+func abilities() map[string]ability {
+	return map[string]ability{"kubernetes": {racks: true, noMounts: true}}
+}
+
+// TellsRacks says whether it may be known of a cloud's machines in which racks they are.
+func TellsRacks(cloud string) bool { return abilities()[cloud].racks }
+
 // CheckCloud refuses only what is nearly the name of a cloud that is known.
 func CheckCloud(s string) error {
 	if err := CheckWord(s); err != nil {

@@ -198,13 +198,13 @@ func (t *Task) checkMount(in *Input) error {
 	if in.Mount == Copied {
 		return nil
 	}
-	kubernetes := 0
+	unable := 0
 	for i := range t.Resources {
-		if t.Resources[i].Cloud == "kubernetes" {
-			kubernetes++
+		if abilities()[t.Resources[i].Cloud].noMounts {
+			unable++
 		}
 	}
-	if kubernetes > 0 && kubernetes == len(t.Resources) {
+	if unable > 0 && unable == len(t.Resources) {
 		return fault.Within("mount", fault.New("pods of a cluster cannot mount", "leave mount out to have it copied"))
 	}
 	if t.Checkpoint == nil || in.Path == "" {

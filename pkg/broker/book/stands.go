@@ -31,6 +31,20 @@ func Standing(r Reader, clusters []string) (standing []bool, err error) {
 	return standing, nil
 }
 
+// Staying are those of placed that still stand, of which clusters are theirs.
+func Staying(r Reader, placed []record.Placed, clusters []string) (out []record.Placed, err error) {
+	standing, err := Standing(r, clusters)
+	if err != nil {
+		return nil, err
+	}
+	for i, p := range placed {
+		if standing[i] {
+			out = append(out, p)
+		}
+	}
+	return out, nil
+}
+
 // Others reads those that stand where a rule of placement of a task may know them. They may have left meanwhile: see
 // Standing.
 func Others(r Reader, job string, keys []store.Key) (out []record.Placed, clusters []string, err error) {

@@ -13,10 +13,6 @@ import (
 // Rules that spread tasks over regions and zones are rules of the optimizer's model, as those that pack them are.
 // Where a task is not to be beside others that run, of other jobs, those places are no candidates of it.
 
-// kubernetes is the cloud whose machines may have labels that say in which racks they are; its driver has its pods keep
-// to rules.
-const kubernetes = "kubernetes"
-
 // whoIsSpread are the tasks of which a rule says how many may be in one region or zone.
 func (b *builder) whoIsSpread() map[int]bool {
 	spread := map[int]bool{}
@@ -134,7 +130,7 @@ func (b *builder) free(task int, options []option) []option {
 func (b *builder) notes(plan *record.Plan) (notes []string) {
 	say := func(task int, rule *dag.Placement, of string) {
 		choice := plan.Of(task)
-		if choice == nil || rule.Level() != dag.LevelRack || choice.Offer.Cloud == kubernetes {
+		if choice == nil || rule.Level() != dag.LevelRack || dag.TellsRacks(choice.Offer.Cloud) {
 			return
 		}
 		holds := "nothing is done about it there"

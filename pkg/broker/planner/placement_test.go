@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
@@ -54,6 +55,30 @@ func TestAPlanKeepsToRules(t *testing.T) {
 		usd["placement: {spread: zone}"] >= usd["placement: {spread: zone, max: 2}"] &&
 		usd["placement: {spread: zone, max: 2}"] >= usd[""]) {
 		t.Errorf("what is freer costs more: %v", usd)
+	}
+}
+
+// TestRacksOfAClusterAreItsDriversBusiness: where machines may say in which racks they are, no plan says that nobody
+// knows.
+func TestRacksOfAClusterAreItsDriversBusiness(t *testing.T) {
+	p, c := newPlanner(t)
+	var offer catalog.Offer
+	for o := range c.All() {
+		if o.Cloud == "aws" && o.VCPU == 4 && o.Accelerator == "" {
+			offer = o
+		}
+	}
+	offer.Cloud, offer.Region, offer.Zone = "kubernetes", "lab", "rack-row"
+	c, err := c.Replace(func(*catalog.Offer) bool { return false }, []catalog.Offer{offer})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.SetCatalog(c)
+	spec := readJob(t, "placement: {pack: rack}\ntasks:\n"+
+		"  a: {run: x, resources: {cpus: 4, cloud: kubernetes}, time: 2h}\n"+
+		"  b: {run: x, resources: {cpus: 4, cloud: kubernetes}, time: 2h}\n")
+	if got := plan(t, p, record.PlanInput{Spec: spec}); got.Status != "optimal" || len(got.Notes) > 0 {
+		t.Errorf("%s %s, with the notes %q", got.Status, got.Message, got.Notes)
 	}
 }
 

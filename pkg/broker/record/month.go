@@ -132,10 +132,7 @@ func monthOf(tree []*Queue, q *Queue, now time.Time, depth int) Month {
 
 // Months has queues say what their month is now, and what those below them have spent and set aside in it.
 func Months(queues []Queue, now time.Time) {
-	tree := make([]*Queue, len(queues))
-	for i := range queues {
-		tree[i] = &queues[i]
-	}
+	tree := Pointers(queues)
 	sums := make([]Month, len(queues))
 	for i, q := range tree {
 		sums[i] = monthOf(tree, q, now, 0)

@@ -179,6 +179,15 @@ func CheckQueue(q Queue) error {
 	return nil
 }
 
+// Pointers are those of queues, in their order.
+func Pointers(queues []Queue) []*Queue {
+	all := make([]*Queue, len(queues))
+	for i := range queues {
+		all[i] = &queues[i]
+	}
+	return all
+}
+
 // Forest are queues by name.
 func Forest(queues []Queue) map[string]*Queue {
 	t := make(map[string]*Queue, len(queues))

@@ -139,15 +139,9 @@ func (s *Session) barred(k *packing, p *record.PoolSeen, w *want) ([]int32, erro
 	if len(in) == 0 {
 		return barred, nil
 	}
-	standing, err := book.Standing(s.u, clusters)
+	there, err := book.Staying(s.u, others, clusters)
 	if err != nil {
 		return nil, err
-	}
-	var there []record.Placed
-	for i, o := range others {
-		if standing[i] {
-			there = append(there, o)
-		}
 	}
 	barred, _ = look(there)
 	return barred, nil

@@ -129,11 +129,7 @@ func (b *Views) closed(ctx context.Context, s *Story, detail *JobDetail) error {
 
 // poor adds which month's budget has less left than a task costs that waits: the first such task.
 func (s *Story) poor(queues []record.Queue, detail *JobDetail, now time.Time) {
-	tree := make([]*record.Queue, len(queues))
-	for i := range queues {
-		tree[i] = &queues[i]
-	}
-	for _, p := range record.Purses(tree, s.Job.Queue, now) {
+	for _, p := range record.Purses(record.Pointers(queues), s.Job.Queue, now) {
 		i := slices.IndexFunc(detail.TaskList, func(t TaskView) bool {
 			return t.State == string(record.TaskQueued) && t.Index < len(detail.plan.TaskUSD) &&
 				detail.plan.TaskUSD[t.Index] > p.LeftUSD()

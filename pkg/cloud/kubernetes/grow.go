@@ -134,16 +134,9 @@ func bound(pods []corev1.Pod) (n int) {
 // addPlaceholders makes those that are not there, so that there are as many as wanted.
 func (g *gang) addPlaceholders(ctx context.Context, first *corev1.Pod, arch string, have []corev1.Pod, wanted int,
 ) error {
-	there := map[string]bool{}
-	for i := range have {
-		there[have[i].Name] = true
-	}
-	return driver.Each(wanted, callsAtOnce, func(i int) error {
-		name := fmt.Sprintf("%s-room-%d", g.c.groupName(g.spec.Cluster), i)
-		if there[name] {
-			return nil
-		}
-		p, err := g.placeholder(first, arch, name)
+	name := func(i int) string { return fmt.Sprintf("%s-room-%d", g.c.groupName(g.spec.Cluster), i) }
+	return complete(wanted, have, name, func(i int) error {
+		p, err := g.placeholder(first, arch, name(i))
 		if err != nil {
 			return err
 		}
@@ -153,9 +146,6 @@ func (g *gang) addPlaceholders(ctx context.Context, first *corev1.Pod, arch stri
 		if apierrors.IsForbidden(err) && strings.Contains(err.Error(), PlaceholderPriority) { // there is no such class
 			p.Spec.PriorityClassName = ""
 			_, err = pods.Create(ctx, p, metav1.CreateOptions{})
-		}
-		if apierrors.IsAlreadyExists(err) {
-			return nil
 		}
 		return err
 	})

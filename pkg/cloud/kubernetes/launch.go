@@ -177,10 +177,6 @@ func (g *gang) lost(pods []corev1.Pod) error {
 
 // make makes the Secret and the pods that are not there yet, held back until all are there.
 func (g *gang) make(ctx context.Context, at placing, have []corev1.Pod) error {
-	there := map[string]bool{}
-	for i := range have {
-		there[have[i].Name] = true
-	}
 	core := g.place.Client.CoreV1()
 	secret, err := core.Secrets(g.place.Namespace).Create(ctx, g.c.secret(g.spec), metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
@@ -189,10 +185,8 @@ func (g *gang) make(ctx context.Context, at placing, have []corev1.Pod) error {
 	if err := g.group(ctx, secret); err != nil {
 		return err
 	}
-	return driver.Each(g.spec.Nodes, callsAtOnce, func(rank int) error {
-		if there[g.c.podName(g.spec.Cluster, rank)] {
-			return nil
-		}
+	name := func(rank int) string { return g.c.podName(g.spec.Cluster, rank) }
+	return complete(g.spec.Nodes, have, name, func(rank int) error {
 		p, err := g.c.pod(g.spec, g.shape, at.arch, rank)
 		if err != nil {
 			return err
@@ -200,10 +194,24 @@ func (g *gang) make(ctx context.Context, at placing, have []corev1.Pod) error {
 		g.join(p)
 		defer g.c.grounds[g.place.Name].call()()
 		_, err = core.Pods(g.place.Namespace).Create(ctx, p, metav1.CreateOptions{})
-		if apierrors.IsAlreadyExists(err) {
+		return err
+	})
+}
+
+// complete makes those of n pods that are not there. One that somebody else has made meanwhile is there.
+func complete(n int, have []corev1.Pod, name func(int) string, create func(int) error) error {
+	there := map[string]bool{}
+	for i := range have {
+		there[have[i].Name] = true
+	}
+	return driver.Each(n, callsAtOnce, func(i int) error {
+		if there[name(i)] {
 			return nil
 		}
-		return err
+		if err := create(i); !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+		return nil
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/suggest"
 	"github.com/tradewind-broker/tradewind/internal/yamlfile"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/kubernetes/podtext"
 )
 
 // backoffLimit is how often a Job is tried again that does not say.
@@ -89,7 +90,7 @@ func (r *reader) batchJob(d *document) ([]*group, error) {
 		name: d.name, called: d.name, pods: b.completions, pod: b.pod, retries: b.backoff, at: b.template, path: b.path,
 	}
 	if b.indexed {
-		p.env = []variable{{name: "JOB_COMPLETION_INDEX", value: value{{ask: ofIndex}}}}
+		p.env = []podtext.Variable{{Name: "JOB_COMPLETION_INDEX", Value: podtext.Value{{Ask: podtext.Index}}}}
 	}
 	if b.parallelism > 0 && b.parallelism < b.completions {
 		r.job.Warn(yamlfile.PositionOf(d.spec), fault.Join(r.where(), "parallelism"),

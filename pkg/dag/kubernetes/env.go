@@ -12,6 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/fault"
 	"github.com/tradewind-broker/tradewind/internal/yamlfile"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/kubernetes/podtext"
 	"github.com/tradewind-broker/tradewind/pkg/dag/kubernetes/quantity"
 )
 
@@ -58,7 +59,8 @@ func (r *reader) envFrom(c *container, n *yaml.Node) error {
 				r.warn(s.at, fault.Quote(name)+" cannot be a variable, and is none")
 				continue
 			}
-			if err := r.addVariable(c, s.at, name, words(values[key]), s.kind == "Secret", values[key]); err != nil {
+			v := podtext.Plain(values[key])
+			if err := r.addVariable(c, s.at, name, v, s.kind == "Secret", values[key]); err != nil {
 				return err
 			}
 		}
@@ -67,14 +69,15 @@ func (r *reader) envFrom(c *container, n *yaml.Node) error {
 }
 
 // addVariable gives a container a variable, over one of the same name. A secret's value is stated apart.
-func (r *reader) addVariable(c *container, n *yaml.Node, name string, v value, secret bool, stated string) error {
+func (r *reader) addVariable(c *container, n *yaml.Node, name string, v podtext.Value, secret bool,
+	stated string) error {
 	if secret && stated != "" {
 		if err := r.job.StateSecret(name, stated); err != nil {
 			return fault.At(yamlfile.PositionOf(n), err)
 		}
 	}
-	c.env = slices.DeleteFunc(c.env, func(other variable) bool { return other.name == name })
-	c.env = append(c.env, variable{name: name, value: v, secret: secret})
+	c.env = slices.DeleteFunc(c.env, func(other podtext.Variable) bool { return other.Name == name })
+	c.env = append(c.env, podtext.Variable{Name: name, Value: v, Secret: secret})
 	return nil
 }
 
@@ -111,9 +114,9 @@ func (r *reader) env(p *pod, c *container, n *yaml.Node) error {
 			err := r.within("valueFrom", func() error { return r.valueFrom(p, c, e.name, e.from) })
 			return fault.Within("valueFrom", fault.At(yamlfile.PositionOf(e.from), err))
 		case e.value == nil:
-			return r.addVariable(c, n, e.name, words(""), false, "")
+			return r.addVariable(c, n, e.name, podtext.Plain(""), false, "")
 		}
-		return r.addVariable(c, n, e.name, expand(*e.value, c.env), false, "")
+		return r.addVariable(c, n, e.name, podtext.Expand(*e.value, c.env), false, "")
 	})
 }
 
@@ -152,7 +155,7 @@ func (r *reader) valueFrom(p *pod, c *container, name string, n *yaml.Node) erro
 				}
 				return err
 			}
-			return r.addVariable(c, n, name, words(v), false, "")
+			return r.addVariable(c, n, name, podtext.Plain(v), false, "")
 		}),
 		"secretKeyRef": read(func(f *reference, n *yaml.Node) error {
 			v, _, err := r.from(r.beside.secrets, "Secret", f.name, f.key, n)
@@ -182,44 +185,44 @@ func (r *reader) valueFrom(p *pod, c *container, name string, n *yaml.Node) erro
 }
 
 // fieldOf is a field of the pod itself.
-func (r *reader) fieldOf(p *pod, path string, n *yaml.Node) (value, error) {
+func (r *reader) fieldOf(p *pod, path string, n *yaml.Node) (podtext.Value, error) {
 	if kind, key, ok := strings.Cut(strings.TrimSuffix(path, "']"), "['"); ok {
 		switch key {
 		case "batch.kubernetes.io/job-completion-index", "apps.kubernetes.io/pod-index",
 			"training.kubeflow.org/replica-index", "volcano.sh/task-index":
-			return value{{ask: ofIndex}}, nil
+			return podtext.Value{{Ask: podtext.Index}}, nil
 		case "jobset.sigs.k8s.io/job-index", "jobset.sigs.k8s.io/job-global-index":
-			return value{{ask: ofJob}}, nil
+			return podtext.Value{{Ask: podtext.Job}}, nil
 		}
 		of := map[string]map[string]string{
 			"metadata.labels": p.meta.labels, "metadata.annotations": p.meta.annotations,
 		}[kind]
 		if v, ok := of[key]; ok {
-			return words(v), nil
+			return podtext.Plain(v), nil
 		}
 		return nil, r.Fault(n, "nothing is known here of "+fault.Quote(path),
 			"the index of a job's pods is metadata.annotations['batch.kubernetes.io/job-completion-index']")
 	}
 	switch path {
 	case "metadata.name", "metadata.uid":
-		return value{{ask: ofName}}, nil
+		return podtext.Value{{Ask: podtext.Name}}, nil
 	case "metadata.namespace":
 		if p.meta.namespace != "" {
-			return words(p.meta.namespace), nil
+			return podtext.Plain(p.meta.namespace), nil
 		}
-		return words("default"), nil
+		return podtext.Plain("default"), nil
 	case "status.podIP", "status.podIPs", "status.hostIP", "status.hostIPs":
-		return value{{ask: ofAddress}}, nil
+		return podtext.Value{{Ask: podtext.Address}}, nil
 	case "spec.nodeName":
-		return value{{ask: ofMachine}}, nil
+		return podtext.Value{{Ask: podtext.Machine}}, nil
 	case "spec.serviceAccountName":
-		return words("default"), nil
+		return podtext.Plain("default"), nil
 	}
 	return nil, r.Fault(n, "nothing is known here of "+fault.Quote(path), "")
 }
 
 // resourceOf is what the container asked for.
-func (r *reader) resourceOf(p *pod, f *reference, n *yaml.Node) (value, error) {
+func (r *reader) resourceOf(p *pod, f *reference, n *yaml.Node) (podtext.Value, error) {
 	divisor := 1.0
 	if f.divisor != "" && f.divisor != "0" {
 		var err error
@@ -244,5 +247,5 @@ func (r *reader) resourceOf(p *pod, f *reference, n *yaml.Node) (value, error) {
 	if amount == 0 {
 		return nil, r.Fault(n, "the container asks for no "+f.resource, "give it resources.requests")
 	}
-	return words(strconv.FormatFloat(math.Ceil(amount/divisor), 'f', -1, 64)), nil
+	return podtext.Plain(strconv.FormatFloat(math.Ceil(amount/divisor), 'f', -1, 64)), nil
 }

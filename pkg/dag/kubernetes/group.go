@@ -10,6 +10,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/fault"
 	"github.com/tradewind-broker/tradewind/internal/yamlfile"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/kubernetes/podtext"
 )
 
 // How roles become tasks. All that a manifest is read into ends here: pods that start together and find each other are
@@ -22,7 +23,7 @@ type role struct {
 	perJob  int // pods of each of its jobs; their index counts within one
 	pod     *pod
 	retries int
-	env     []variable // that the kind gives its pods, below what the template says
+	env     []podtext.Variable // that the kind gives its pods, below what the template says
 	at      *yaml.Node
 	path    string
 	called  string // the names of its pods, before the index
@@ -117,7 +118,7 @@ func sameImage(roles []*role) bool {
 func (r *reader) addArrays(g *group) error {
 	for _, p := range g.roles {
 		for i := range p.pods {
-			at := place{name: p.called, perJob: p.perJob, alone: i, total: p.pods, jobsInName: g.jobsInName}
+			at := podtext.Place{Name: p.called, PerJob: p.perJob, Alone: i, Total: p.pods, JobsInName: g.jobsInName}
 			name := g.name
 			if len(g.roles) > 1 {
 				name += "-" + p.name
@@ -153,8 +154,8 @@ func (r *reader) addWhole(g *group, total int) error {
 	script.names(g, total)
 	first := 0
 	for _, p := range g.roles {
-		p.settleIn(&t, script, g, place{
-			name: p.called, first: first, perJob: p.perJob, alone: -1, total: total, jobsInName: g.jobsInName,
+		p.settleIn(&t, script, g, podtext.Place{
+			Name: p.called, First: first, PerJob: p.perJob, Alone: -1, Total: total, JobsInName: g.jobsInName,
 		})
 		first += p.pods
 	}

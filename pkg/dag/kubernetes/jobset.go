@@ -9,6 +9,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/suggest"
 	"github.com/tradewind-broker/tradewind/internal/yamlfile"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/kubernetes/podtext"
 )
 
 // jobSet is the spec of a JobSet (jobset.x-k8s.io): jobs that start together, or after each other.
@@ -269,7 +270,7 @@ func (r *reader) setPods(s *jobSet, p *setRole) *role {
 		p.retries = s.restarts
 	}
 	p.called, p.role.at, p.path = s.name+"-"+p.name, b.template, b.path
-	p.env = append(p.env, variable{name: "JOB_COMPLETION_INDEX", value: value{{ask: ofIndex}}})
+	p.env = append(p.env, podtext.Variable{Name: "JOB_COMPLETION_INDEX", Value: podtext.Value{{Ask: podtext.Index}}})
 	if b.parallelism < b.completions {
 		r.job.Warn(
 			yamlfile.PositionOf(p.at),

@@ -10,6 +10,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/fault"
 	"github.com/tradewind-broker/tradewind/internal/suggest"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/kubernetes/podtext"
 )
 
 // Kubeflow's training jobs (kubeflow.org/v1, v2beta1): replicas by type, which start together and find each other by
@@ -109,9 +110,11 @@ func (r *reader) whole(d *document, t *training) ([]*group, error) {
 	return []*group{{name: d.name, roles: t.roles, at: d.spec, path: r.where()}}, nil
 }
 
-func set(p *role, name string, v ...part) { p.env = append(p.env, variable{name: name, value: v}) }
+func set(p *role, name string, v ...podtext.Part) {
+	p.env = append(p.env, podtext.Variable{Name: name, Value: v})
+}
 
-func number(n int) part { return part{text: strconv.Itoa(n)} }
+func number(n int) podtext.Part { return podtext.Part{Text: strconv.Itoa(n)} }
 
 // ranked gives pods their rank among all, the way distributed programs of several frameworks expect it.
 func ranked(t *training, port int) {
@@ -121,10 +124,10 @@ func ranked(t *training, port int) {
 		total += p.pods
 	}
 	for _, p := range t.roles {
-		set(p, "MASTER_ADDR", part{ask: ofHead})
+		set(p, "MASTER_ADDR", podtext.Part{Ask: podtext.Head})
 		set(p, "MASTER_PORT", number(port))
 		set(p, "WORLD_SIZE", number(total))
-		set(p, "RANK", part{text: "TRADEWIND_NODE_RANK", ask: ofVar})
+		set(p, "RANK", podtext.Part{Text: "TRADEWIND_NODE_RANK", Ask: podtext.ShellVar})
 		first += p.pods
 	}
 }
@@ -143,11 +146,11 @@ func (r *reader) pytorchJob(d *document) ([]*group, error) {
 		total += p.pods
 	}
 	for _, p := range t.roles {
-		set(p, "PYTHONUNBUFFERED", part{text: "1"})
+		set(p, "PYTHONUNBUFFERED", podtext.Part{Text: "1"})
 		set(p, "PET_NNODES", number(total))
-		set(p, "PET_NPROC_PER_NODE", part{text: t.procs})
-		set(p, "PET_NODE_RANK", part{text: "TRADEWIND_NODE_RANK", ask: ofVar})
-		set(p, "PET_MASTER_ADDR", part{ask: ofHead})
+		set(p, "PET_NPROC_PER_NODE", podtext.Part{Text: t.procs})
+		set(p, "PET_NODE_RANK", podtext.Part{Text: "TRADEWIND_NODE_RANK", Ask: podtext.ShellVar})
+		set(p, "PET_MASTER_ADDR", podtext.Part{Ask: podtext.Head})
 		set(p, "PET_MASTER_PORT", number(port))
 	}
 	return r.whole(d, t)
@@ -169,10 +172,10 @@ func (r *reader) jaxJob(d *document) ([]*group, error) {
 	}
 	const port = 6666
 	for _, p := range t.roles {
-		set(p, "COORDINATOR_ADDRESS", part{ask: ofHead})
+		set(p, "COORDINATOR_ADDRESS", podtext.Part{Ask: podtext.Head})
 		set(p, "COORDINATOR_PORT", number(port))
 		set(p, "NUM_PROCESSES", number(p.pods))
-		set(p, "PROCESS_ID", part{ask: ofRank})
+		set(p, "PROCESS_ID", podtext.Part{Ask: podtext.Rank})
 	}
 	return r.whole(d, t)
 }
@@ -188,7 +191,7 @@ func (r *reader) paddleJob(d *document) ([]*group, error) {
 		total += p.pods
 	}
 	for _, p := range t.roles {
-		set(p, "PADDLE_MASTER", part{ask: ofHead}, part{text: ":36543"})
+		set(p, "PADDLE_MASTER", podtext.Part{Ask: podtext.Head}, podtext.Part{Text: ":36543"})
 		set(p, "PADDLE_NNODES", number(total))
 	}
 	return r.whole(d, t)
@@ -213,9 +216,11 @@ func (r *reader) tfJob(d *document) ([]*group, error) {
 		set(
 			p,
 			"TF_CONFIG",
-			part{text: `{"cluster":{` + strings.Join(hosts, ",") + `},"task":{"type":"` + p.name + `","index":`},
-			part{ask: ofRank},
-			part{text: `},"environment":"cloud"}`},
+			podtext.Part{
+				Text: `{"cluster":{` + strings.Join(hosts, ",") + `},"task":{"type":"` + p.name + `","index":`,
+			},
+			podtext.Part{Ask: podtext.Rank},
+			podtext.Part{Text: `},"environment":"cloud"}`},
 		)
 	}
 	g := &group{name: d.name, roles: t.roles, at: d.spec, path: r.where()}

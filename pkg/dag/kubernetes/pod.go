@@ -10,6 +10,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/suggest"
 	"github.com/tradewind-broker/tradewind/internal/yamlfile"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/kubernetes/podtext"
 )
 
 // pod is what a template says, as far as it matters elsewhere.
@@ -18,11 +19,11 @@ type pod struct {
 	at        *yaml.Node
 	path      string
 	image     string
-	command   []value
-	args      []value
+	command   []podtext.Value
+	args      []podtext.Value
 	given     []string // args as they stand
-	env       []variable
-	before    [][]value // what init containers run
+	env       []podtext.Variable
+	before    [][]podtext.Value // what init containers run
 	dir       string
 	folders   []string // that are made first
 	files     []file
@@ -199,8 +200,8 @@ type container struct {
 	image         string
 	imageAt       *yaml.Node
 	words, given  []string
-	command, args []value
-	env           []variable
+	command, args []podtext.Value
+	env           []podtext.Variable
 	dir           string
 	envFrom, vars *yaml.Node
 	resources     *yaml.Node
@@ -281,10 +282,10 @@ func (r *reader) container(p *pod, n *yaml.Node, before bool) (*container, error
 		r.mark(p, "image", c.imageAt, fault.Join(r.where(), "image"))
 	}
 	for _, s := range c.words {
-		c.command = append(c.command, expand(s, c.env))
+		c.command = append(c.command, podtext.Expand(s, c.env))
 	}
 	for _, s := range c.given {
-		c.args = append(c.args, expand(s, c.env))
+		c.args = append(c.args, podtext.Expand(s, c.env))
 	}
 	return c, nil
 }
@@ -300,9 +301,9 @@ func (r *reader) mark(p *pod, field string, n *yaml.Node, path string) {
 
 // mentions says whether a word is in what a pod runs.
 func (p *pod) mentions(word string) bool {
-	for _, words := range append([][]value{p.command, p.args}, p.before...) {
+	for _, words := range append([][]podtext.Value{p.command, p.args}, p.before...) {
 		for _, v := range words {
-			if slices.ContainsFunc(v, func(p part) bool { return strings.Contains(p.text, word) }) {
+			if slices.ContainsFunc(v, func(p podtext.Part) bool { return strings.Contains(p.Text, word) }) {
 				return true
 			}
 		}

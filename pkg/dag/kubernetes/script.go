@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/kubernetes/podtext"
 )
 
 // script is a task's, with a part for each of its roles.
@@ -21,17 +22,17 @@ type scriptPart struct {
 }
 
 // variables are those of a role's pods in their order, later ones over earlier ones of the same name.
-func (p *role) variables() []variable {
-	var out []variable
+func (p *role) variables() []podtext.Variable {
+	var out []podtext.Variable
 	for _, v := range slices.Concat(p.env, p.pod.env) {
-		out = slices.DeleteFunc(out, func(o variable) bool { return o.name == v.name })
+		out = slices.DeleteFunc(out, func(o podtext.Variable) bool { return o.Name == v.Name })
 		out = append(out, v)
 	}
 	return out
 }
 
 // settle fills in a task that is one pod.
-func (p *role) settle(t *dag.Task, at place) {
+func (p *role) settle(t *dag.Task, at podtext.Place) {
 	var b strings.Builder
 	p.environment(t, at, &b, true)
 	p.commands(at, &b)
@@ -39,32 +40,32 @@ func (p *role) settle(t *dag.Task, at place) {
 }
 
 // settleIn adds a role to the script of a task with others.
-func (p *role) settleIn(t *dag.Task, s *script, g *group, at place) {
+func (p *role) settleIn(t *dag.Task, s *script, g *group, at podtext.Place) {
 	var b strings.Builder
 	p.environment(t, at, &b, len(g.roles) == 1)
 	p.commands(at, &b)
-	s.parts = append(s.parts, scriptPart{upTo: at.first + p.pods, text: b.String()})
+	s.parts = append(s.parts, scriptPart{upTo: at.First + p.pods, text: b.String()})
 }
 
 // environment gives a task what is known of the variables, and its script the rest. The variables of a role that shares
 // its task are all set by the script.
-func (p *role) environment(t *dag.Task, at place, b *strings.Builder, alone bool) {
+func (p *role) environment(t *dag.Task, at podtext.Place, b *strings.Builder, alone bool) {
 	if p.usesAddress() {
 		b.WriteString(ownAddress)
 	}
 	for _, v := range p.variables() {
-		if v.secret {
-			t.AddSecrets(v.name)
+		if v.Secret {
+			t.AddSecrets(v.Name)
 			continue
 		}
-		if s, ok := v.at(at); ok && alone {
+		if s, ok := v.At(at); ok && alone {
 			if t.Env == nil {
 				t.Env = map[string]string{}
 			}
-			t.Env[v.name] = s
+			t.Env[v.Name] = s
 			continue
 		}
-		fmt.Fprintf(b, "export %s=%s\n", v.name, v.shell(at))
+		fmt.Fprintf(b, "export %s=%s\n", v.Name, v.Shell(at))
 	}
 	for _, f := range p.pod.files {
 		if f.secret != "" {
@@ -74,8 +75,10 @@ func (p *role) environment(t *dag.Task, at place, b *strings.Builder, alone bool
 }
 
 func (p *role) usesAddress() bool {
-	asks := func(v value) bool { return slices.ContainsFunc(v, func(p part) bool { return p.ask == ofAddress }) }
-	return slices.ContainsFunc(p.variables(), func(v variable) bool { return asks(v.value) })
+	asks := func(v podtext.Value) bool {
+		return slices.ContainsFunc(v, func(p podtext.Part) bool { return p.Ask == podtext.Address })
+	}
+	return slices.ContainsFunc(p.variables(), func(v podtext.Variable) bool { return asks(v.Value) })
 }
 
 // ownAddress finds the pod's address among those of all nodes.
@@ -87,24 +90,24 @@ done
 `
 
 // commands are the folders and files of a pod, its init containers, and its command.
-func (p *role) commands(at place, b *strings.Builder) {
+func (p *role) commands(at podtext.Place, b *strings.Builder) {
 	for _, dir := range p.pod.folders {
-		fmt.Fprintf(b, "mkdir -p %s\n", quote(dir))
+		fmt.Fprintf(b, "mkdir -p %s\n", podtext.Quote(dir))
 	}
 	for _, f := range p.pod.files {
-		fmt.Fprintf(b, "mkdir -p %s\n", quote(path.Dir(f.path)))
-		text := quote(f.text)
+		fmt.Fprintf(b, "mkdir -p %s\n", podtext.Quote(path.Dir(f.path)))
+		text := podtext.Quote(f.text)
 		if f.secret != "" {
 			text = `"$` + f.secret + `"`
 		}
-		fmt.Fprintf(b, "printf %%s %s >%s\n", text, quote(f.path))
+		fmt.Fprintf(b, "printf %%s %s >%s\n", text, podtext.Quote(f.path))
 		if f.mode != "" {
-			fmt.Fprintf(b, "chmod %s %s\n", f.mode, quote(f.path))
+			fmt.Fprintf(b, "chmod %s %s\n", f.mode, podtext.Quote(f.path))
 		}
 	}
 	switch {
 	case p.pod.dir != "":
-		fmt.Fprintf(b, "mkdir -p %s\ncd %s\n", quote(p.pod.dir), quote(p.pod.dir))
+		fmt.Fprintf(b, "mkdir -p %s\ncd %s\n", podtext.Quote(p.pod.dir), podtext.Quote(p.pod.dir))
 	case p.pod.image != "":
 		b.WriteString("cd \"${" + workdirEnv + ":-.}\"\n")
 	}
@@ -131,10 +134,10 @@ const (
 	entrypointEnv = "TRADEWIND_IMAGE_ENTRYPOINT"
 )
 
-func spaced(words []value, at place) string {
+func spaced(words []podtext.Value, at podtext.Place) string {
 	var b strings.Builder
 	for _, w := range words {
-		b.WriteString(" " + w.shell(at))
+		b.WriteString(" " + w.Shell(at))
 	}
 	return b.String()
 }
@@ -162,16 +165,16 @@ func (s *script) names(g *group, total int) {
 		case len(g.roles) == 1:
 			_, _ = s.WriteString("    n=$rank\n")
 		case i == len(g.roles)-1:
-			_, _ = fmt.Fprintf(s, "    else n=$((rank-%d)) role=%s\n    fi\n", first, quote(p.called))
+			_, _ = fmt.Fprintf(s, "    else n=$((rank-%d)) role=%s\n    fi\n", first, podtext.Quote(p.called))
 		default:
 			_, _ = fmt.Fprintf(s, "    %s [ $rank -lt %d ]; then n=$((rank-%d)) role=%s\n", head, last, first,
-				quote(p.called))
+				podtext.Quote(p.called))
 		}
 		first = last
 	}
 	name := `$role-$n`
 	if len(g.roles) == 1 {
-		name = quote(g.roles[0].called) + "-$n"
+		name = podtext.Quote(g.roles[0].called) + "-$n"
 	}
 	if g.jobsInName {
 		// A role's pods are counted by job; roles of a group may differ in how many a job has.
@@ -193,9 +196,9 @@ func (s *script) namesInGang(g *group) {
 	_, _ = s.WriteString("# The names by which the pods know each other.\nhosts() {\n" +
 		"  while read -r address name; do\n    n=${name##*-}\n    case $name in\n")
 	for _, p := range g.of.roles {
-		name := unquote(quote(p.called)) + "-$n"
+		name := unquote(podtext.Quote(p.called)) + "-$n"
 		if g.jobsInName {
-			name = fmt.Sprintf("%s-$((n/%d))-$((n%%%d))", unquote(quote(p.called)), p.perJob, p.perJob)
+			name = fmt.Sprintf("%s-$((n/%d))-$((n%%%d))", unquote(podtext.Quote(p.called)), p.perJob, p.perJob)
 		}
 		_, _ = fmt.Fprintf(s, "    %s-\"$n\") name=\"%s\" ;;\n", p.inGang(), name)
 	}
@@ -218,8 +221,8 @@ func (s *script) hostfiles(g *group) {
 				s,
 				"hosts | while read -r address name rest; do\n  case $name in %s-[0-9]*) echo \"$name\" ;; esac\ndone "+
 					">/etc/volcano/%s.host\n",
-				quote(p.called),
-				quote(p.name),
+				podtext.Quote(p.called),
+				podtext.Quote(p.name),
 			)
 		}
 	}
@@ -230,7 +233,7 @@ func (s *script) perJob(g *group) {
 	for i, p := range g.roles {
 		switch {
 		case len(g.roles) == 1:
-			_, _ = fmt.Fprintf(s, "    name=%s-$((n/%d))-$((n%%%d))\n", quote(p.called), p.perJob, p.perJob)
+			_, _ = fmt.Fprintf(s, "    name=%s-$((n/%d))-$((n%%%d))\n", podtext.Quote(p.called), p.perJob, p.perJob)
 			return
 		case i == 0:
 			_, _ = s.WriteString("    case $role in\n")
@@ -238,8 +241,8 @@ func (s *script) perJob(g *group) {
 		_, _ = fmt.Fprintf(
 			s,
 			"    %s) name=%s-$((n/%d))-$((n%%%d)) ;;\n",
-			quote(p.called),
-			quote(p.called),
+			podtext.Quote(p.called),
+			podtext.Quote(p.called),
 			p.perJob,
 			p.perJob,
 		)

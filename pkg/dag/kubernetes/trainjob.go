@@ -8,6 +8,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/fault"
 	"github.com/tradewind-broker/tradewind/internal/yamlfile"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/kubernetes/podtext"
 )
 
 const trainerGroup = "trainer.kubeflow.org"
@@ -163,10 +164,10 @@ func (r *reader) trainStep(t *trainJob, p *setRole) error { //nolint:gocyclo // 
 				}
 			}
 			set(&p.role, "PET_NNODES", number(nodes))
-			set(&p.role, "PET_NPROC_PER_NODE", part{text: t.procs})
-			set(&p.role, "PET_NODE_RANK", part{ask: ofIndex})
-			set(&p.role, "PET_MASTER_ADDR", part{ask: ofHead})
-			set(&p.role, "PET_MASTER_PORT", part{text: "29500"})
+			set(&p.role, "PET_NPROC_PER_NODE", podtext.Part{Text: t.procs})
+			set(&p.role, "PET_NODE_RANK", podtext.Part{Ask: podtext.Index})
+			set(&p.role, "PET_MASTER_ADDR", podtext.Part{Ask: podtext.Head})
+			set(&p.role, "PET_MASTER_PORT", podtext.Part{Text: "29500"})
 		}
 	case "dataset-initializer":
 		step, field = t.dataset, "initializer"
@@ -194,7 +195,7 @@ func (r *reader) trainStep(t *trainJob, p *setRole) error { //nolint:gocyclo // 
 		}
 	}
 	if step.uri != "" {
-		if err := r.addVariable(c, nil, "STORAGE_URI", words(step.uri), false, ""); err != nil {
+		if err := r.addVariable(c, nil, "STORAGE_URI", podtext.Plain(step.uri), false, ""); err != nil {
 			return err
 		}
 	}
@@ -215,10 +216,10 @@ func (r *reader) trainStep(t *trainJob, p *setRole) error { //nolint:gocyclo // 
 			pod.command = nil
 		}
 		for _, s := range step.command {
-			pod.command = append(pod.command, expand(s, pod.env))
+			pod.command = append(pod.command, podtext.Expand(s, pod.env))
 		}
 		for _, s := range step.args {
-			pod.args = append(pod.args, expand(s, pod.env))
+			pod.args = append(pod.args, podtext.Expand(s, pod.env))
 		}
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/fault"
 	"github.com/tradewind-broker/tradewind/internal/yamlfile"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/kubernetes/podtext"
 )
 
 const flowGroup = "flow.volcano.sh"
@@ -117,7 +118,7 @@ func (r *reader) volcanoGroup(v *volcano, n *yaml.Node, name string) (*group, er
 	for _, p := range v.roles {
 		if _, on := v.plugins["env"]; on || svc {
 			for _, name := range []string{"VC_TASK_INDEX", "VK_TASK_INDEX"} {
-				p.env = append(p.env, variable{name: name, value: value{{ask: ofRank}}})
+				p.env = append(p.env, podtext.Variable{Name: name, Value: podtext.Value{{Ask: podtext.Rank}}})
 			}
 		}
 	}

@@ -1,4 +1,5 @@
-package cli
+// Package doctor is the command doctor: what this computer has of what the broker and its tasks need.
+package doctor
 
 import (
 	"context"
@@ -23,9 +24,9 @@ import (
 
 // Verdicts of a check. A note is for what is missing and need not be there.
 const (
-	checkOK   = "ok"
-	checkNote = "note"
-	checkFail = "fail"
+	OK   = "ok"
+	Note = "note"
+	Fail = "fail"
 )
 
 // Check is one thing that doctor looked at.
@@ -36,13 +37,24 @@ type Check struct {
 	Hint    string `json:"hint,omitempty"`
 }
 
-// DoctorResult is what `doctor -o json` prints.
-type DoctorResult struct {
+// Result is what `doctor -o json` prints.
+type Result struct {
 	OK     bool    `json:"ok"`
 	Checks []Check `json:"checks"`
 }
 
-func (a *app) doctorCommand() *cobra.Command {
+// Find finds the broker that works on a state folder.
+type Find func(state string) (host.Running, bool, error)
+
+// examination is one run of the command.
+type examination struct {
+	*command.App
+	find Find
+}
+
+// Command is the command doctor.
+func Command(app *command.App, find Find) *cobra.Command {
+	a := &examination{App: app, find: find}
 	var state, dir string
 	c := &cobra.Command{
 		Use:   "doctor",
@@ -59,15 +71,15 @@ func (a *app) doctorCommand() *cobra.Command {
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		ctx, cancel := a.Stop.Context(c.Context())
 		defer cancel()
-		return a.doctor(ctx, absolute(state), dir, output)
+		return a.run(ctx, command.Absolute(state), dir, output)
 	}
 	return c
 }
 
-func (a *app) doctor(ctx context.Context, state, dir string, output *command.Choice) error {
+func (a *examination) run(ctx context.Context, state, dir string, output *command.Choice) error {
 	v := about.Of(a.App)
 	checks := []Check{
-		{Name: "version", Verdict: checkOK, Detail: fmt.Sprintf("tradewind %s, %s, %s", v.Version, v.Go, v.Platform)},
+		{Name: "version", Verdict: OK, Detail: fmt.Sprintf("tradewind %s, %s, %s", v.Version, v.Go, v.Platform)},
 		checkState(state), a.checkBroker(ctx, state), checkPort(ctx), checkCatalog(dir), a.checkShell(),
 		checkAbility(ctx, "mounts", "mounts work", host.Computer{}.Mounts),
 		checkAbility(ctx, "images", "images of docker: can be run", host.Computer{}.Containers),
@@ -76,9 +88,9 @@ func (a *app) doctor(ctx context.Context, state, dir string, output *command.Cho
 	for _, cloud := range []string{"aws", "gcp", "azure"} {
 		checks = append(checks, a.checkCredentials(cloud))
 	}
-	r := DoctorResult{OK: true, Checks: checks}
+	r := Result{OK: true, Checks: checks}
 	for _, c := range checks {
-		r.OK = r.OK && c.Verdict != checkFail
+		r.OK = r.OK && c.Verdict != Fail
 	}
 	if err := a.printChecks(r, output); err != nil {
 		return err
@@ -89,12 +101,12 @@ func (a *app) doctor(ctx context.Context, state, dir string, output *command.Cho
 	return nil
 }
 
-func (a *app) printChecks(r DoctorResult, output *command.Choice) error {
+func (a *examination) printChecks(r Result, output *command.Choice) error {
 	if output.JSON() {
 		return a.PrintJSON(r)
 	}
 	style := a.Style(a.Out)
-	tones := map[string]text.Tone{checkOK: text.Good, checkNote: text.Faint, checkFail: text.Bad}
+	tones := map[string]text.Tone{OK: text.Good, Note: text.Faint, Fail: text.Bad}
 	for _, c := range r.Checks {
 		if err := a.Printf("%s  %-11s %s\n", style.Paint(tones[c.Verdict], text.Pad(c.Verdict, 4, false)), c.Name,
 			text.Clean(c.Detail)); err != nil {
@@ -112,7 +124,7 @@ func (a *app) printChecks(r DoctorResult, output *command.Choice) error {
 
 // checkState looks whether the state folder can be written, without making it.
 func checkState(state string) Check {
-	c := Check{Name: "state", Verdict: checkOK, Detail: state}
+	c := Check{Name: "state", Verdict: OK, Detail: state}
 	dir := state
 	for !command.Exists(dir) && dir != filepath.Dir(dir) {
 		dir = filepath.Dir(dir)
@@ -122,29 +134,29 @@ func checkState(state string) Check {
 	}
 	probe, err := os.CreateTemp(dir, ".tradewind-doctor-*")
 	if err != nil {
-		c.Verdict, c.Detail, c.Hint = checkFail, err.Error(),
+		c.Verdict, c.Detail, c.Hint = Fail, err.Error(),
 			"name a folder that can be written with --state or TRADEWIND_STATE"
 		return c
 	}
 	_ = probe.Close()
 	_ = os.Remove(probe.Name())
 	if info, err := os.Stat(state); err == nil && info.Mode().Perm()&0o077 != 0 {
-		c.Verdict, c.Hint = checkNote, fmt.Sprintf("others can look into it (mode %04o): chmod 700 %s",
+		c.Verdict, c.Hint = Note, fmt.Sprintf("others can look into it (mode %04o): chmod 700 %s",
 			info.Mode().Perm(), state)
 	}
 	if info, err := os.Stat(filepath.Join(state, "token")); err == nil && info.Mode().Perm()&0o077 != 0 {
-		c.Verdict, c.Hint = checkFail, fmt.Sprintf("others can read the token (mode %04o): chmod 600 %s",
+		c.Verdict, c.Hint = Fail, fmt.Sprintf("others can read the token (mode %04o): chmod 600 %s",
 			info.Mode().Perm(), filepath.Join(state, "token"))
 	}
 	return c
 }
 
-func (a *app) checkBroker(ctx context.Context, state string) Check {
-	c := Check{Name: "broker", Verdict: checkOK}
-	r, running, err := a.brokers.Find(state)
+func (a *examination) checkBroker(ctx context.Context, state string) Check {
+	c := Check{Name: "broker", Verdict: OK}
+	r, running, err := a.find(state)
 	switch {
 	case err != nil:
-		c.Verdict, c.Detail = checkFail, err.Error()
+		c.Verdict, c.Detail = Fail, err.Error()
 	case !running:
 		c.Detail = "none works on the state folder; `tradewind run` starts its own"
 	default:
@@ -154,7 +166,7 @@ func (a *app) checkBroker(ctx context.Context, state string) Check {
 			c.Detail += ", time scale " + text.Number(r.TimeScale)
 		}
 		if _, err := client.New(r.URL, r.Token).Jobs(ctx, 1); err != nil {
-			c.Verdict, c.Hint = checkFail, err.Error()
+			c.Verdict, c.Hint = Fail, err.Error()
 			if client.Status(err) == http.StatusUnauthorized {
 				c.Hint = "it does not take the token of the state folder: stop it and start it again"
 			}
@@ -164,11 +176,11 @@ func (a *app) checkBroker(ctx context.Context, state string) Check {
 }
 
 func checkPort(ctx context.Context) Check {
-	c := Check{Name: "network", Verdict: checkOK, Detail: "the loopback address can be listened on"}
+	c := Check{Name: "network", Verdict: OK, Detail: "the loopback address can be listened on"}
 	var config net.ListenConfig
 	l, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
-		c.Verdict, c.Detail, c.Hint = checkFail, err.Error(), "the broker and its agents talk over 127.0.0.1"
+		c.Verdict, c.Detail, c.Hint = Fail, err.Error(), "the broker and its agents talk over 127.0.0.1"
 		return c
 	}
 	_ = l.Close()
@@ -176,11 +188,11 @@ func checkPort(ctx context.Context) Check {
 }
 
 func checkCatalog(dir string) Check {
-	c := Check{Name: "catalogue", Verdict: checkOK}
+	c := Check{Name: "catalogue", Verdict: OK}
 	began := time.Now()
 	cat, err := catalog.Open(dir)
 	if err != nil {
-		c.Verdict, c.Detail = checkFail, err.Error()
+		c.Verdict, c.Detail = Fail, err.Error()
 		return c
 	}
 	c.Detail = fmt.Sprintf("%s of %s, read in %s", text.Count(cat.Len(), "offer"), text.List(cat.Clouds(), "and"),
@@ -189,42 +201,42 @@ func checkCatalog(dir string) Check {
 }
 
 // checkShell looks for what runs the scripts of tasks.
-func (a *app) checkShell() Check {
-	c := Check{Name: "shell", Verdict: checkOK}
+func (a *examination) checkShell() Check {
+	c := Check{Name: "shell", Verdict: OK}
 	for _, name := range []string{"bash", "sh"} {
 		if path, err := exec.LookPath(name); err == nil {
 			c.Detail = path
 			if name == "sh" {
-				c.Verdict, c.Hint = checkNote, "scripts written for bash may fail in it"
+				c.Verdict, c.Hint = Note, "scripts written for bash may fail in it"
 			}
 			return c
 		}
 	}
-	c.Verdict, c.Detail, c.Hint = checkFail, "there is neither bash nor sh in PATH", "tasks are shell scripts"
+	c.Verdict, c.Detail, c.Hint = Fail, "there is neither bash nor sh in PATH", "tasks are shell scripts"
 	return c
 }
 
 // checkAbility looks for what some tasks need of this computer, where they run on it.
 func checkAbility(ctx context.Context, name, able string, check func(context.Context) error) Check {
 	if err := check(ctx); err != nil {
-		return Check{Name: name, Verdict: checkNote, Detail: err.Error(),
+		return Check{Name: name, Verdict: Note, Detail: err.Error(),
 			Hint: "only tasks that have " + name + " need it here"}
 	}
-	return Check{Name: name, Verdict: checkOK, Detail: able}
+	return Check{Name: name, Verdict: OK, Detail: able}
 }
 
 // checkBrowser looks for a browser, which the dashboard's own tests use.
-func (a *app) checkBrowser() Check {
+func (a *examination) checkBrowser() Check {
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "chrome"} {
 		if path, err := exec.LookPath(name); err == nil {
-			return Check{Name: "browser", Verdict: checkOK, Detail: path}
+			return Check{Name: "browser", Verdict: OK, Detail: path}
 		}
 	}
-	return Check{Name: "browser", Verdict: checkNote, Detail: "no Chromium; only the dashboard's tests need it"}
+	return Check{Name: "browser", Verdict: Note, Detail: "no Chromium; only the dashboard's tests need it"}
 }
 
 // checkCredentials looks whether there are credentials for a cloud, where its own tools keep them. It reads none.
-func (a *app) checkCredentials(cloud string) Check {
+func (a *examination) checkCredentials(cloud string) Check {
 	home := a.Lookup("HOME")
 	places := map[string]struct {
 		variables, files []string
@@ -250,16 +262,16 @@ func (a *app) checkCredentials(cloud string) Check {
 	where := places[cloud]
 	for _, name := range where.variables {
 		if a.Lookup(name) != "" {
-			return Check{Name: cloud, Verdict: checkOK, Detail: "credentials by " + name}
+			return Check{Name: cloud, Verdict: OK, Detail: "credentials by " + name}
 		}
 	}
 	for _, path := range where.files {
 		if _, err := os.Stat(path); err == nil && home != "" {
-			return Check{Name: cloud, Verdict: checkOK, Detail: "credentials in " + path}
+			return Check{Name: cloud, Verdict: OK, Detail: "credentials in " + path}
 		} else if err != nil && errors.Is(err, os.ErrPermission) {
-			return Check{Name: cloud, Verdict: checkNote, Detail: path + " cannot be read"}
+			return Check{Name: cloud, Verdict: Note, Detail: path + " cannot be read"}
 		}
 	}
-	return Check{Name: cloud, Verdict: checkNote, Detail: "no credentials: its buckets cannot be read (" +
+	return Check{Name: cloud, Verdict: Note, Detail: "no credentials: its buckets cannot be read (" +
 		where.hint + ")"}
 }

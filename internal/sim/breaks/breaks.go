@@ -1,4 +1,7 @@
-package sim
+// Package breaks is the ways in which the simulator breaks the system under test on purpose, to see that the invariants
+// notice: their names, what a broken store and broken functions make of transactions, and what a world needs for a
+// break to matter. Most are a line where the world does what is broken; those are not here.
+package breaks
 
 import (
 	"bytes"
@@ -12,107 +15,107 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// Break is a way in which the system under test is deliberately broken, to see that the invariants
+// Kind is a way in which the system under test is deliberately broken, to see that the invariants
 // notice. The zero value breaks nothing.
-type Break string
+type Kind string
 
 // The ways to break it.
 const (
 	// NoOutbox: what is emitted is not written beside the records.
-	NoOutbox Break = "no-outbox"
+	NoOutbox Kind = "no-outbox"
 	// NoSeen: handled events are not remembered, so that a repeated delivery is handled again.
-	NoSeen Break = "no-seen"
+	NoSeen Kind = "no-seen"
 	// NoConditions: transactions are applied whatever version they expect.
-	NoConditions Break = "no-conditions"
+	NoConditions Kind = "no-conditions"
 	// NoToken: a launch that is repeated buys again.
-	NoToken Break = "no-token"
+	NoToken Kind = "no-token"
 	// NoBlock: nobody remembers what location has just failed.
-	NoBlock Break = "no-block"
+	NoBlock Kind = "no-block"
 	// NoTerminate: machines go on when they are terminated.
-	NoTerminate Break = "no-terminate"
+	NoTerminate Kind = "no-terminate"
 	// LossyBus: the bus says that it has a message that it lost.
-	LossyBus Break = "lossy-bus"
+	LossyBus Kind = "lossy-bus"
 	// NoReconcile: nobody looks after what was left half done.
-	NoReconcile Break = "no-reconcile"
+	NoReconcile Kind = "no-reconcile"
 	// NoBudget: nobody remembers that a job has a budget.
-	NoBudget Break = "no-budget"
+	NoBudget Kind = "no-budget"
 	// Forgetful: agents remove the checkpoint that the broker has just taken note of.
-	Forgetful Break = "forgetful"
+	Forgetful Kind = "forgetful"
 	// NoPartitions: machines of pools are taken whatever has become of them since they were seen.
-	NoPartitions Break = "no-partitions"
+	NoPartitions Kind = "no-partitions"
 	// NoGang: nobody remembers which tasks start together.
-	NoGang Break = "no-gang"
+	NoGang Kind = "no-gang"
 	// Loners: nobody remembers which tasks join a gang, and do not begin without it.
-	Loners Break = "loners"
+	Loners Kind = "loners"
 	// Herd: nobody remembers that a role begins anew by itself.
-	Herd Break = "herd"
+	Herd Kind = "herd"
 	// Headless: nobody hears that a gang's chief has succeeded.
-	Headless Break = "headless"
+	Headless Kind = "headless"
 	// NoHold: sessions do not hold the queues that share a quota with theirs, whose use may have changed since they
 	// were read.
-	NoHold Break = "no-hold"
+	NoHold Kind = "no-hold"
 	// OldPrice: nobody remembers what spot machines cost now, so that they are charged at the price they were bought
 	// at.
-	OldPrice Break = "old-price"
+	OldPrice Kind = "old-price"
 	// Overtaking: what has waited for too long is overtaken in its queue.
-	Overtaking Break = "overtaking"
+	Overtaking Kind = "overtaking"
 	// Swinging: nobody remembers for whom others were stopped, so that who was stopped stops the other in turn.
-	Swinging Break = "swinging"
+	Swinging Kind = "swinging"
 	// Stuck: nobody advances jobs.
-	Stuck Break = "stuck"
+	Stuck Kind = "stuck"
 	// NoUploads: nobody remembers which uploads were begun.
-	NoUploads Break = "no-uploads"
+	NoUploads Kind = "no-uploads"
 	// Generous: whatever an agent asks for is granted, and Lasting: whenever it asks.
-	Generous Break = "generous"
-	Lasting  Break = "lasting"
+	Generous Kind = "generous"
+	Lasting  Kind = "lasting"
 	// Hasty: agents say that an object is there when they have begun to send it.
-	Hasty Break = "hasty"
+	Hasty Kind = "hasty"
 	// Homesick: nobody knows of the stores of places.
-	Homesick Break = "homesick"
+	Homesick Kind = "homesick"
 	// Careless: drivers do not say that a launch had made machines before it failed, and leave them.
-	Careless Break = "careless"
+	Careless Kind = "careless"
 	// Stale: the lists of clouds lag for longer than the broker allows for.
-	Stale Break = "stale"
+	Stale Kind = "stale"
 	// Deaf: nobody acts upon the notices of clouds.
-	Deaf Break = "deaf"
+	Deaf Kind = "deaf"
 	// Asleep: a job that rests is not woken when it holds something.
-	Asleep Break = "asleep"
+	Asleep Kind = "asleep"
 	// Unmeasured: nobody remembers what queues hold beside vCPUs.
-	Unmeasured Break = "unmeasured"
+	Unmeasured Kind = "unmeasured"
 	// Fleeting: nobody remembers that machines are kept when their task fails.
-	Fleeting Break = "fleeting"
+	Fleeting Kind = "fleeting"
 	// Crowding: nobody remembers who runs on what an account has reserved.
-	Crowding Break = "crowding"
+	Crowding Kind = "crowding"
 	// Overcommitted: nobody remembers how much a gang takes of a commitment: each counts as one machine.
-	Overcommitted Break = "overcommitted"
+	Overcommitted Kind = "overcommitted"
 	// Circling: nobody remembers that a reservation was in use, so that a gang that found no room there goes there
 	// again at once.
-	Circling Break = "circling"
+	Circling Kind = "circling"
 	// Impatient: nobody remembers that a job waits for blocks to end.
-	Impatient Break = "impatient"
+	Impatient Kind = "impatient"
 	// Restless: nobody remembers that a job is suspended.
-	Restless Break = "restless"
+	Restless Kind = "restless"
 	// Nameless: nobody remembers what namespaces hold of queues.
-	Nameless Break = "nameless"
+	Nameless Kind = "nameless"
 	// Nightless: nobody hears at which hours machines are to be had.
-	Nightless Break = "nightless"
+	Nightless Kind = "nightless"
 	// Spendthrift: nobody remembers what was spent in a month, and Hoarding: that anything was set aside of its budget.
-	Spendthrift Break = "spendthrift"
-	Hoarding    Break = "hoarding"
+	Spendthrift Kind = "spendthrift"
+	Hoarding    Kind = "hoarding"
 	// Mingling: nobody remembers where tasks stand that rules of placement know.
-	Mingling Break = "mingling"
+	Mingling Kind = "mingling"
 )
 
-// Breaks returns all of them.
-func Breaks() []Break {
-	return []Break{NoOutbox, NoSeen, NoConditions, NoToken, NoBlock, NoTerminate, LossyBus, NoReconcile, NoBudget,
+// All returns all of them.
+func All() []Kind {
+	return []Kind{NoOutbox, NoSeen, NoConditions, NoToken, NoBlock, NoTerminate, LossyBus, NoReconcile, NoBudget,
 		Forgetful, Overtaking, NoPartitions, NoGang, Loners, Herd, Headless, NoHold, OldPrice, Swinging, Asleep,
 		Stuck, NoUploads, Generous, Lasting, Hasty, Homesick, Careless, Stale, Deaf, Restless, Unmeasured,
 		Fleeting, Crowding, Overcommitted, Circling, Impatient, Nameless, Nightless, Mingling, Spendthrift, Hoarding}
 }
 
 // forgotten are fields that a broken store loses: of which records, from where to where.
-var forgotten = map[Break]struct{ of, from, to string }{
+var forgotten = map[Kind]struct{ of, from, to string }{
 	NoBudget:  {"job", `"budgetUSD":`, ","},
 	NoGang:    {"task#", `,"gang":"`, `"`},
 	Loners:    {"task#", `,"joins":"`, `"`},
@@ -121,10 +124,10 @@ var forgotten = map[Break]struct{ of, from, to string }{
 }
 
 // unwritten are records that a broken store does not write.
-var unwritten = map[Break]string{NoSeen: "seen#", Crowding: record.PartHeld, NoBlock: "blocks", OldPrice: "market"}
+var unwritten = map[Kind]string{NoSeen: "seen#", Crowding: record.PartHeld, NoBlock: "blocks", OldPrice: "market"}
 
-// tx is what a broken store makes of a transaction.
-func (b Break) tx(tx store.Tx) store.Tx {
+// Tx is what a broken store makes of a transaction.
+func (b Kind) Tx(tx store.Tx) store.Tx {
 	if f, ok := forgotten[b]; ok {
 		return mangle.WithoutField(tx, f.of, f.from, f.to)
 	}
@@ -167,8 +170,8 @@ func (b Break) tx(tx store.Tx) store.Tx {
 	}
 }
 
-// said is what a function that is broken says in a transaction: nobody knows that it had to be anything else.
-func (b Break) said(tx store.Tx) store.Tx {
+// Said is what a function that is broken says in a transaction: nobody knows that it had to be anything else.
+func (b Kind) Said(tx store.Tx) store.Tx {
 	switch b {
 	case Herd:
 		return mangle.WithoutField(tx, "task#", `,"alone":tru`, "e")
@@ -199,18 +202,21 @@ func (b Break) said(tx store.Tx) store.Tx {
 	}
 }
 
-// moves says whether the break is of something that takes moving data.
-func (b Break) moves() bool {
-	return slices.Contains([]Break{NoUploads, Generous, Lasting, Hasty, Homesick}, b)
+// Moves says whether the break is of something that takes moving data.
+func (b Kind) Moves() bool {
+	return slices.Contains([]Kind{NoUploads, Generous, Lasting, Hasty, Homesick}, b)
 }
 
-// gangs says whether the break is of something that only gangs have.
-func (b Break) gangs() bool { return b == Herd || b == Headless || b == Circling || b == Overcommitted }
+// Gangs says whether the break is of something that only gangs have.
+func (b Kind) Gangs() bool { return b == Herd || b == Headless || b == Circling || b == Overcommitted }
 
-// keep is how many checkpoints an agent keeps.
-func (b Break) keep() int {
+// Policies says whether the break is of something that takes a policy.
+func (b Kind) Policies() bool { return slices.Contains([]Kind{Nightless, Nameless}, b) }
+
+// Keep is how many checkpoints an agent keeps that would keep n.
+func (b Kind) Keep(n int) int {
 	if b == Forgetful {
 		return 0
 	}
-	return keepCheckpoints
+	return n
 }
