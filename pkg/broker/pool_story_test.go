@@ -29,6 +29,7 @@ import (
 //	pool NAME [place=P] [usd=F] [partitions=N]
 //	policy                      sessions follow the one below
 //	machine POOL/ID cpus=F mem=F [accelerators=NAME:N] [type=T] [arch=A] [rack=R] [window=W]    it joins
+//	queue NAME month=USD        it may cost so much in a month
 //	submit                      the job below
 //	sync [POOL/ID...]           machines ask what to run and obey; those that vanished do not
 //	vanish POOL/ID              nothing more is heard of it
@@ -95,7 +96,7 @@ func (s *yard) command(t *testing.T, d *datadriven.TestData) string {
 	f, ok := map[string]func(*datadriven.TestData) error{
 		"pool": s.pool, "policy": s.policy, "machine": s.machine, "submit": s.submit, "sync": s.sync, "vanish": s.vanish, "leave": s.leave, "break": s.spoil, "fail": s.crash,
 		"finish": s.finish, "drain": s.drain, "remove": s.remove, "advance": s.advance, "reconcile": s.reconcile, "status": s.status, "pools": s.pools,
-		"explain": s.explain,
+		"explain": s.explain, "queue": s.queue,
 	}[d.Cmd]
 	if !ok {
 		d.Fatalf(t, "no command %s", d.Cmd)
@@ -156,6 +157,15 @@ func (s *yard) policy(d *datadriven.TestData) error {
 	p, err := session.ReadPolicy("policy.yaml", []byte(d.Input))
 	s.b.Policy = func(context.Context) *scheduler.Policy { return p }
 	return err
+}
+
+func (s *yard) queue(d *datadriven.TestData) error {
+	plain, named := words(d)
+	usd, err := strconv.ParseFloat(named["month"], 64)
+	if err != nil {
+		return err
+	}
+	return s.b.SetQueue(context.Background(), plain[0], record.QueueSettings{Max: record.Amounts{record.USDPerMonth: usd}})
 }
 
 func (s *yard) submit(d *datadriven.TestData) error {

@@ -112,8 +112,8 @@ func (s *Session) passes(w record.Waiting) (bool, error) {
 		return false, err
 	}
 	afford := of.affordable(of.plan.TaskUSD[w.Task])
-	if afford == verdictAdmit && s.short(of.job.Queue, s.costs(of, w.Task)) != nil &&
-		s.over(of.job.Queue, s.costs(of, w.Task)) == nil {
+	if afford == verdictAdmit && s.short(of.job.Queue, s.plannedCosts(of, w.Task)) != nil &&
+		s.over(of.job.Queue, s.plannedCosts(of, w.Task)) == nil {
 		return true, nil
 	}
 	if !s.replanned[w.Job] || afford != verdictAdmit {
@@ -264,7 +264,7 @@ func (s *Session) reserve(a *admission, bidUSD float64) float64 {
 	if a.pool != nil {
 		usd, hours = a.pool.offer.USDPerHour, a.pool.hours
 	}
-	want := usd * float64(a.nodes) * (hours*reserveSlack + record.Hours(s.Config.Overhead))
+	want := usd * float64(a.nodes) * s.lasting(hours)
 	if a.job.BudgetUSD > 0 {
 		want = min(want, a.left())
 	}

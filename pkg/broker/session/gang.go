@@ -210,17 +210,27 @@ func (s *Session) admitAll(t *together, bound []*admission) (admitted int, full 
 	if v := t.affordable(); v != verdictAdmit { // what was admitted before has set some aside
 		return 0, false, s.act(v, t.members[0])
 	}
-	if t.short(s) != nil {
-		return 0, false, nil
+	items := s.u.Items() + GangItems*len(bound)
+	for _, a := range bound {
+		if a.pool == nil {
+			continue
+		}
+		if items += len(a.pool.hosts); items > room {
+			a.pool, items = nil, items-len(a.pool.hosts) // what is there would cost more of the transaction than there is
+		}
 	}
-	if fits, err := s.standsFree(bound); err != nil || !fits {
+	fits, err := s.standsFree(bound)
+	if err == nil && fits && s.scarce(t) && s.leaveDear(bound) {
+		fits, err = s.standsFree(bound)
+	}
+	if err != nil || !fits {
 		s.more = s.more || err == nil // what was admitted before may be in the way; it is looked at again
 		return 0, false, err
 	}
-	for i, a := range bound {
-		if a.pool != nil && s.u.Items()+GangItems*(len(bound)-i)+len(a.pool.hosts) > room {
-			a.pool = nil // what is there already would cost more of the transaction than there is
-		}
+	if t.short(s) != nil {
+		return 0, false, nil
+	}
+	for _, a := range bound {
 		if err := s.act(verdictAdmit, a); err != nil {
 			return 0, false, err
 		}

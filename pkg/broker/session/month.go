@@ -2,6 +2,7 @@ package session
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
@@ -23,22 +24,31 @@ func (s *Session) purses(queue string) []record.Purse {
 	return record.Purses(s.tree, queue, s.u.Now)
 }
 
-// costs is what a task that waits costs where it is planned. For one on spot enough is set aside for a price that rises
-// by a quarter: more is bid, and set aside, where there is more (bidWithin).
-func (s *Session) costs(of *side, task int) (m money) {
+// costs is what a task that waits costs in the pool that it is placed in, or where it is planned. For one on spot enough
+// is set aside for a price that rises by a quarter: more is bid, and set aside, where there is more (bidWithin).
+func (s *Session) costs(a *admission) money {
+	if p := a.pool; s.monthly && p != nil {
+		rate := p.offer.USDPerHour * float64(a.nodes)
+		return money{rate * p.hours, rate * s.lasting(p.hours)}
+	}
+	return s.plannedCosts(a.side, a.waiting.Task)
+}
+
+// plannedCosts is what a task that waits costs where it is planned.
+func (s *Session) plannedCosts(of *side, task int) (m money) {
 	if !s.monthly {
 		return m
 	}
 	m.expected = of.plan.TaskUSD[task]
 	if c := of.plan.Of(task); c != nil {
-		m.full = leastRate(c) * float64(of.spec.Tasks[task].Nodes) * s.reservedHours(of, task)
+		m.full = leastRate(c) * float64(of.spec.Tasks[task].Nodes) * s.lasting(of.plan.TaskHours[task])
 	}
 	return m
 }
 
-// reservedHours is for how long money is set aside for a task's machines.
-func (s *Session) reservedHours(of *side, task int) float64 {
-	return of.plan.TaskHours[task]*reserveSlack + record.Hours(s.Config.Overhead)
+// lasting is for how long money is set aside for a task's machines that are to work so many hours.
+func (s *Session) lasting(hours float64) float64 {
+	return hours*reserveSlack + record.Hours(s.Config.Overhead)
 }
 
 // leastRate is the least to set aside for an hour of a machine, USD.
@@ -74,13 +84,13 @@ func (s *Session) over(queue string, m money) *record.Purse {
 
 // shortOf is short of a task that waits.
 func (s *Session) shortOf(a *admission) *record.Purse {
-	return s.short(a.job.Queue, s.costs(a.side, a.waiting.Task))
+	return s.short(a.job.Queue, s.costs(a))
 }
 
 // costsOf is what all of some tasks that go together cost.
 func (s *Session) costsOf(members []*admission) (sum money) {
 	for _, m := range members {
-		sum = sum.plus(s.costs(m.side, m.waiting.Task))
+		sum = sum.plus(s.costs(m))
 	}
 	return sum
 }
@@ -90,7 +100,7 @@ func (s *Session) tooMuch(a *admission) *excess {
 	if b := s.beyond(a.queue, a.needs()); b != nil {
 		return b
 	}
-	return s.dear(a.queue, s.costs(a.side, a.waiting.Task))
+	return s.dear(a.queue, s.costs(a))
 }
 
 // dear says by what something costs more than the month's budget of a queue, or of one above it.
@@ -106,7 +116,7 @@ func (s *Session) dear(q *record.Queue, m money) *excess {
 func (s *Session) fullOf(a *admission) (full float64) {
 	for _, m := range a.with.members {
 		if m.task.State == record.TaskQueued {
-			full += s.costs(m.side, m.waiting.Task).full
+			full += s.costs(m).full
 		}
 	}
 	return full
@@ -116,7 +126,7 @@ func (s *Session) fullOf(a *admission) (full float64) {
 // admitted after it, is left to them.
 func (s *Session) shareOf(a *admission) float64 {
 	if full := s.fullOf(a); len(a.with.members) > 1 && full > 0 {
-		return min(s.costs(a.side, a.waiting.Task).full/full, 1)
+		return min(s.costs(a).full/full, 1)
 	}
 	return 1
 }
@@ -134,6 +144,25 @@ func (s *Session) bidWithin(a *admission, bidUSD float64) float64 {
 		}
 	}
 	return bidUSD
+}
+
+// scarce says that a month's budget has less left than what is to be set aside for all of some tasks.
+func (s *Session) scarce(t *together) bool {
+	full := s.costsOf(t.members).full
+	return slices.ContainsFunc(s.purses(t.members[0].job.Queue), func(p record.Purse) bool {
+		return full > p.LeftUSD()+record.CentsEps
+	})
+}
+
+// leaveDear has tasks leave pools for which more is to be set aside than where they are planned, and says whether any
+// does. A machine of a pool may be quicker and cost more an hour, and it is the hours around the work that are dear then.
+func (s *Session) leaveDear(bound []*admission) (any bool) {
+	for _, a := range bound {
+		if a.pool != nil && s.costs(a).full > s.plannedCosts(a.side, a.waiting.Task).full+record.CentsEps {
+			a.pool, any = nil, true
+		}
+	}
+	return any
 }
 
 // tellShort says that a month's budget keeps something.

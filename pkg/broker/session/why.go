@@ -161,7 +161,7 @@ func (s *Session) tellSkip(a *admission) string {
 		return fmt.Sprintf("it joins gang %s when that runs", a.task.Joins)
 	}
 	if p := s.shortOf(a); p != nil && a.affordable(a.usd()) == verdictAdmit {
-		return tellShort(p, s.costs(a.side, a.waiting.Task))
+		return tellShort(p, s.costs(a))
 	}
 	return fmt.Sprintf("the budget has %s USD left besides what runs has set aside, and it needs %s",
 		record.TellUSD(a.left()), record.TellUSD(a.usd()))
