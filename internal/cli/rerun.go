@@ -23,7 +23,8 @@ func (a *app) rerunCommand() *cobra.Command {
 		Args:    command.Args(1, listedJobs), ValidArgsFunction: a.completeJob(&state, false),
 	}
 	a.brokerFlags(c, &state)
-	c.Flags().StringVar(&key, "key", "", "the same key is the same new job, however often it is asked for (default: a new one)")
+	c.Flags().StringVar(&key, "key", "",
+		"the same key is the same new job, however often it is asked for (default: a new one)")
 	output := command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, given []string) error {
 		if key != "" && len(given) > 1 {

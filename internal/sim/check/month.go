@@ -146,7 +146,11 @@ func (c *Checker) checkPaid(s *Job, k attemptKey) {
 		return
 	}
 	hours := record.Hours(s.user.Spec.Tasks[k.task].Time.Default + c.cfg.Overhead)
-	want := plenty * a.Offer.USDPerHour * float64(a.Nodes) * hours
+	expected := a.Offer.USDPerHour * float64(a.Nodes) * hours
+	if a.ReservedUSD >= expected {
+		return // a launch that hung for longer than its time
+	}
+	want := plenty * expected
 	for name := s.Record.Queue; ; name = c.queues[name].Parent {
 		if most, ok := c.month.most[name]; ok && most < want {
 			return // all of it is less than may be needed

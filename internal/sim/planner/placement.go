@@ -49,7 +49,9 @@ func (g *planning) keepRules() {
 		return r.Pack == "" && !r.Spread.Far()
 	})
 	begins := !slices.ContainsFunc(rules, func(r dag.PlacementGroup) bool {
-		return slices.ContainsFunc(r.Tasks, func(i int) bool { return g.facts(i).Fixed || g.stands(i, dag.LevelZone) != "" })
+		return slices.ContainsFunc(r.Tasks, func(i int) bool {
+			return g.facts(i).Fixed || g.stands(i, dag.LevelZone) != ""
+		})
 	})
 	if begins && g.beside(rules) == nil {
 		g.message = "the machines of its tasks can be together, or spread, in no place"

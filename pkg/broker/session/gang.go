@@ -215,8 +215,10 @@ func (s *Session) admitAll(t *together, bound []*admission) (admitted int, full 
 		if a.pool == nil {
 			continue
 		}
-		if items += len(a.pool.hosts); items > room {
-			a.pool, items = nil, items-len(a.pool.hosts) // what is there would cost more of the transaction than there is
+		if hosts := len(a.pool.hosts); items+hosts <= room {
+			items += hosts
+		} else {
+			a.pool = nil // what is there already would cost more of the transaction than there is
 		}
 	}
 	fits, err := s.standsFree(bound)

@@ -24,8 +24,8 @@ func (s *Session) purses(queue string) []record.Purse {
 	return record.Purses(s.tree, queue, s.u.Now)
 }
 
-// costs is what a task that waits costs in the pool that it is placed in, or where it is planned. For one on spot enough
-// is set aside for a price that rises by a quarter: more is bid, and set aside, where there is more (bidWithin).
+// costs is what a task that waits costs in the pool that it is placed in, or where it is planned. For one on spot
+// enough is set aside for a price that rises by a quarter: more is bid, and set aside, where there is more (bidWithin).
 func (s *Session) costs(a *admission) money {
 	if p := a.pool; s.monthly && p != nil {
 		rate := p.offer.USDPerHour * float64(a.nodes)
@@ -155,7 +155,7 @@ func (s *Session) scarce(t *together) bool {
 }
 
 // leaveDear has tasks leave pools for which more is to be set aside than where they are planned, and says whether any
-// does. A machine of a pool may be quicker and cost more an hour, and it is the hours around the work that are dear then.
+// does. A machine of a pool may be quicker and cost more an hour: it is the hours around the work that are dear then.
 func (s *Session) leaveDear(bound []*admission) (any bool) {
 	for _, a := range bound {
 		if a.pool != nil && s.costs(a).full > s.plannedCosts(a.side, a.waiting.Task).full+record.CentsEps {
