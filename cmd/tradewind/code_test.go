@@ -59,6 +59,23 @@ tasks:
 	run("packed code: 4 files, 23 B; ")
 	run("packed code: 4 files, 23 B; all of it is there already\n")
 
+	// The job that is handed in has packs in it; what is refused of it is told at the line of the file.
+	put("mount.yaml", `# A remark that the broker
+# does not see.
+name: bring
+workdir: `+dir+`/code
+run: ls
+file_mounts:
+  data: {source: "file:///tmp", mode: MOUNT}
+`)
+	s.env = append(s.env, "TRADEWIND_RCLONE=/none")
+	mount := filepath.Join(dir, "mount.yaml")
+	_, refused, code := s.run("tradewind run " + mount)
+	if want := mount + ":7:9: file_mounts.data: \"file:///tmp\" cannot be mounted on this computer: "; code != 2 ||
+		!strings.Contains(refused, want) {
+		t.Errorf("exit %d without %q:\n%s", code, want, refused)
+	}
+
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("git is not installed")
 	}

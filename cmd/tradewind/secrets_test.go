@@ -52,4 +52,11 @@ run: |
 			t.Errorf("%s: exit %d\n%s\nwant %s", line, code, errs, want)
 		}
 	}
+	// Where it is kept cannot be asked, as nobody has logged in there.
+	s.env = append(s.env, "AWS_EC2_METADATA_DISABLED=true", "AWS_ACCESS_KEY_ID=", "AWS_PROFILE=", "AWS_REGION=us-east-1",
+		"AWS_CONFIG_FILE="+dir+"/none", "AWS_SHARED_CREDENTIALS_FILE="+dir+"/none")
+	_, errs, code = s.run("tradewind run " + file + " --secret FROM_ENV=ssm:/a/b")
+	if want := "error: " + file + ":3:3: secrets.FROM_ENV: cannot be fetched: ssm:/a/b: "; code != 2 || !strings.HasPrefix(errs, want) {
+		t.Errorf("exit %d\n%s\nwant %s", code, errs, want)
+	}
 }

@@ -234,7 +234,7 @@ func (a *app) handIn(ctx context.Context, s *conn, f *jobfile.File, o pack.Optio
 	}
 	job, err := s.Submit(ctx, f.Path, key, body, f.Secrets)
 	if err != nil {
-		return "", err
+		return "", f.Locate(err)
 	}
 	if f.Changed() {
 		a.Warn(f.Spec.Warnings)

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/url"
+	"path"
 	"path/filepath"
 	"strings"
 
@@ -56,6 +57,11 @@ func (p Place) Find(ctx context.Context, spec *dag.Job, o pack.Options) (changed
 			return spec.ErrorAt(task, dag.OfFiles, field, fmt.Sprintf("%q is a file, not a folder: %s", *uri, abs),
 				"name the folder that it lies in, or put the file into inputs")
 		}
+		if in == nil {
+			if err := mountedOver(spec, task, found[abs]); err != nil {
+				return err
+			}
+		}
 		*uri = abs
 		if in != nil && in.Size == 0 {
 			in.Size = dag.GiB(float64(found[abs].Bytes()) / (1 << 30))
@@ -63,6 +69,22 @@ func (p Place) Find(ctx context.Context, spec *dag.Job, o pack.Options) (changed
 		return nil
 	})
 	return changed, err
+}
+
+// mountedOver says which mount of a task would hide what its working folder brings along.
+func mountedOver(spec *dag.Job, task int, workdir *pack.Tree) error {
+	for k := range spec.Tasks[task].Inputs {
+		in := &spec.Tasks[task].Inputs[k]
+		if in.Mount == dag.Copied || in.Path == "" {
+			continue
+		}
+		if hidden, some := workdir.At(path.Clean(in.Path)); some {
+			return spec.ErrorAt(task, dag.OfFiles, dag.InputField(k),
+				fmt.Sprintf("would be mounted over %s of the workdir", hidden),
+				"give the mount a folder that is empty or not in the workdir, or leave that out in .tradewindignore")
+		}
+	}
+	return nil
 }
 
 // Bring packs a folder or file, brings it where machines find it, and returns how it is referred to.
@@ -119,7 +141,7 @@ func each(spec *dag.Job, do func(task int, field string, uri *string, in *dag.In
 func (p Place) explain(spec *dag.Job, task int, field, uri, abs string, err error) error {
 	var large *pack.Large
 	var changed *pack.Changed
-	var path *fs.PathError
+	var where *fs.PathError
 	reason, hint := err.Error(), ""
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -129,7 +151,7 @@ func (p Place) explain(spec *dag.Job, task int, field, uri, abs string, err erro
 	case errors.Is(err, depot.ErrFull):
 		hint = "free some of its disk, and hand the job in again: what has arrived is not sent twice"
 	case errors.Is(err, pack.ErrUnfit), errors.Is(err, errClone), errors.As(err, &changed):
-	case errors.As(err, &path):
+	case errors.As(err, &where):
 		reason = fmt.Sprintf("%q: %s", uri, err)
 	default:
 		return err

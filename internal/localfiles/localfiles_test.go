@@ -124,6 +124,34 @@ func TestWhatIsNotThereOrCannotBePackedIsFoundAtItsLine(t *testing.T) {
 	}
 }
 
+// A mount hides what lies below it: nobody brings files along to have them hidden.
+func TestAMountOverFilesOfTheWorkdirIsRefusedAtItsLine(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"code/data/train/x", "code/file", "code/left/out", "code/database/y"} {
+		put(t, dir, name, "x")
+	}
+	put(t, dir, "code/.tradewindignore", "left/\n")
+	if err := os.Mkdir(filepath.Join(dir, "code/empty"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for place, hidden := range map[string]string{
+		"data": "data/train", "data/train/": "data/train/x", "./data": "data/train", "file": "file",
+		"data/new": "", "empty": "", "left": "", "new": "", "~/data": "", "/data": "", "dat": "",
+	} {
+		spec := parse(t, "apiVersion: tradewind/v1\nname: x\ntasks:\n  a:\n    workdir: code\n    run: ls\n    inputs:\n"+
+			"      - {uri: \"s3://b/k\", path: \""+place+"\", mount: true}\n"+
+			"      - {uri: \"s3://b/l\"}\n      - {uri: \"s3://b/m\", mount: true}\n")
+		_, err := localfiles.Place{Base: dir}.Find(t.Context(), spec, pack.Options{})
+		switch {
+		case hidden == "" && err != nil:
+			t.Errorf("%s: %v", place, err)
+		case hidden != "" && (err == nil || !strings.Contains(err.Error(),
+			"job.yaml:8:9: tasks.a.inputs[0]: would be mounted over "+hidden+" of the workdir")):
+			t.Errorf("%s: %v, want a word of %s", place, err, hidden)
+		}
+	}
+}
+
 // gitIn runs git in a folder, with nobody's settings.
 func gitIn(t *testing.T, dir string, args ...string) string {
 	t.Helper()

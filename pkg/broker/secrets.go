@@ -31,6 +31,9 @@ func (b *Broker) seal(ctx context.Context, id string, spec *dag.Job, values dag.
 	switch {
 	case errors.As(err, &refused) && errors.Is(err, secret.ErrReference):
 		return nil, spec.SecretError(refused.Name, refused.Err.Error(), "")
+	case errors.As(err, &refused) && ctx.Err() == nil: // where it is kept could not be asked
+		return nil, spec.SecretError(refused.Name, "cannot be fetched: "+refused.Err.Error(),
+			"hand the job in again if that may pass, else look at what the broker logs in there with")
 	case errors.Is(err, secret.ErrLarge):
 		return nil, spec.SecretError(spec.SecretNames()[0], err.Error(),
 			"encrypt what is large, and make its key the secret")

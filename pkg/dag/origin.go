@@ -2,8 +2,10 @@ package dag
 
 import (
 	"cmp"
+	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/tradewind-broker/tradewind/internal/fault"
 )
@@ -76,6 +78,32 @@ func (j *Job) ErrorAt(task, alternative int, field, reason, hint string) *Error 
 	}
 	e.Line, e.Column = int(pos.Line), int(pos.Column)
 	e.Field = fault.Join(path, below)
+	return e
+}
+
+// alternativeField is a field of a task's resources, as ErrorAt and files in the native form spell it.
+var alternativeField = regexp.MustCompile(`^resources(?:\.anyOf)?(?:\[(\d+)\])?(?:\.(.+))?$`)
+
+// Locate is ErrorAt for a field as the native form spells it. It is for errors about a job that was written anew from
+// this one: the lines they name are of no file that anybody has.
+func (j *Job) Locate(field, reason, hint string) *Error {
+	for i := range j.Tasks {
+		below, ok := strings.CutPrefix(field, TaskPath(j.Tasks[i].Name))
+		if !ok || below != "" && below[0] != '.' {
+			continue // of a task whose name begins so
+		}
+		below = strings.TrimPrefix(below, ".")
+		parts := alternativeField.FindStringSubmatch(below)
+		if parts == nil {
+			return j.ErrorAt(i, OfFiles, below, reason, hint)
+		}
+		alternative, _ := strconv.Atoi(parts[1]) // none is the first
+		return j.ErrorAt(i, alternative, parts[2], reason, hint)
+	}
+	e := &Error{Field: field, Reason: reason, Hint: hint}
+	if j.origin != nil {
+		e.File = j.origin.File
+	}
 	return e
 }
 

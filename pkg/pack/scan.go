@@ -108,6 +108,18 @@ func (t *Tree) Files() int {
 	return n
 }
 
+// At names something of a folder that lies at a path, or below it: a file, a link, or what is in a directory. An empty
+// directory is nothing.
+func (t *Tree) At(place string) (name string, some bool) {
+	for i := range t.list.Entries {
+		e := &t.list.Entries[i]
+		if e.Path == place && !e.Dir || strings.HasPrefix(e.Path, place+"/") {
+			return e.Path, true
+		}
+	}
+	return "", false
+}
+
 func (t *Tree) scan(ctx context.Context, info fs.FileInfo, base string) error {
 	if t.name != "" {
 		if err := t.fitName(t.name); err != nil {

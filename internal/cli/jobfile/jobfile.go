@@ -15,6 +15,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/localfiles"
+	"github.com/tradewind-broker/tradewind/pkg/api"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/dag/native"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
@@ -191,4 +192,16 @@ func (f *File) Upload() ([]byte, error) {
 		return f.body, nil
 	}
 	return native.Marshal(f.Spec)
+}
+
+// Locate has what the broker refuses name a line of the file. Where packs or flags changed what the file says, the
+// broker was handed other lines.
+func (f *File) Locate(err error) error {
+	var bad *api.Problem
+	if !f.changed || !errors.As(err, &bad) || bad.File == "" || bad.Field == "" {
+		return err
+	}
+	located := f.Spec.Locate(bad.Field, bad.Reason, bad.Hint)
+	located.Cause = err
+	return located
 }

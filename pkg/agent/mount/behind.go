@@ -243,7 +243,7 @@ func (b *behind) scan(ctx context.Context) (*contents, error) {
 		}
 		info, err := d.Info()
 		switch {
-		case errors.Is(err, fs.ErrNotExist):
+		case errors.Is(err, fs.ErrNotExist), err == nil && b.noteMark(out, name):
 			return nil
 		case err != nil:
 			return err

@@ -118,6 +118,12 @@ func Start(ctx context.Context, s Spec, c grant.Credentials) (_ *Mount, err erro
 	if err := m.behind.mount(s.URI); err != nil {
 		return nil, fmt.Errorf("%w %s over rclone's: %w", ErrMount, s.URI, err)
 	}
+	if over := m.behind.over(); over != nil { // without it the task sees nothing: that ends the mount
+		go func() {
+			<-over.Done()
+			m.tree.Terminate(0)
+		}()
+	}
 	m.behind.start()
 	return m, nil
 }
@@ -211,11 +217,9 @@ func (m *Mount) Lost() error {
 	if m.behind != nil { // an upload may take hours
 		m.behind.close()
 	}
-	how := "rclone ended"
-	if exit, err := m.tree.Wait(); err != nil {
-		how = "rclone was killed"
-	} else if exit.Signal != 0 {
-		how = "rclone was killed by signal " + strconv.Itoa(int(exit.Signal)) + " (" + exit.Signal.String() + ")"
+	how := ended("rclone", m.tree)
+	if m.behind != nil && m.behind.broke() {
+		how = ended("fuse-overlayfs", m.behind.over())
 	}
 	if words := m.words(); words != "" {
 		how += ": " + words
@@ -227,10 +231,25 @@ func (m *Mount) Lost() error {
 	return err
 }
 
+// ended says how a program ended.
+func ended(program string, t *proc.Tree) string {
+	exit, err := t.Wait()
+	switch {
+	case err != nil:
+		return program + " was killed"
+	case exit.Signal != 0:
+		return program + " was killed by signal " + strconv.Itoa(int(exit.Signal)) + " (" + exit.Signal.String() + ")"
+	}
+	return program + " ended"
+}
+
 // Close unmounts, whatever is under way, and removes what the mount kept on disk. What was not flushed is lost.
 func (m *Mount) Close() {
 	if m.behind != nil && m.behind.stop != nil {
 		m.behind.close()
+	}
+	if m.behind != nil {
+		m.behind.end()
 	}
 	if m.tree != nil {
 		unmount(m.points()...)

@@ -10,23 +10,23 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tradewind-broker/tradewind/pkg/agent/proc"
 )
 
 // overlay is a folder of this machine over rclone's mount, both seen as one at a point (Documentation/filesystems/
 // overlayfs.rst of Linux).
 type overlay struct {
 	lower, upper, point string
+	daemon              *daemon // nil where the kernel does it
 }
 
 // newOverlay says where the parts of an overlay lie, in a mount's own directory. It is none where this process may not
 // mount one.
 func newOverlay(s Spec) (o overlay, ok bool) {
 	o = overlay{lower: filepath.Join(s.Dir, "lower"), upper: filepath.Join(s.Dir, "upper"), point: s.Point}
-	if s.Mode != Cached || s.Upload == nil || strings.HasPrefix(s.URI, "file://") || os.Geteuid() != 0 ||
+	if s.Mode != Cached || s.Upload == nil || strings.HasPrefix(s.URI, "file://") ||
 		strings.ContainsAny(s.Dir, `:,\`) { // which divide the options
-		return o, false
-	}
-	if _, err := exec.LookPath("umount"); err != nil {
 		return o, false
 	}
 	for _, dir := range []string{o.lower, o.upper, o.work()} {
@@ -36,6 +36,12 @@ func newOverlay(s Spec) (o overlay, ok bool) {
 	}
 	// Who may write is the container's matter: rclone alone would let everybody.
 	if os.Chmod(o.upper, 0o777) != nil { //nolint:gosec // nobody may enter its parent
+		return o, false
+	}
+	if _, err := exec.LookPath("umount"); err == nil && os.Geteuid() == 0 && o.possible() {
+		return o, true
+	}
+	if o.daemon = newDaemon(s); o.daemon == nil {
 		return o, false
 	}
 	return o, o.possible()
@@ -54,16 +60,27 @@ func (o overlay) possible() bool {
 	if o.mount("") != nil {
 		return false
 	}
-	return unix.Unmount(o.point, 0) == nil
+	if o.daemon == nil {
+		return unix.Unmount(o.point, 0) == nil
+	}
+	o.daemon.end(o.point)
+	mounted, err := isMounted(o.point)
+	return err == nil && !mounted
 }
 
 func (o overlay) mount(uri string) error {
+	if o.daemon != nil {
+		return o.daemon.mount(o)
+	}
 	return unix.Mount(deviceName+uri, o.point, "overlay", unix.MS_NOSUID|unix.MS_NODEV, o.options())
 }
 
 // anew has the kernel ask rclone for names that it has been told are not there. It would never ask again: remounting is
 // what makes it forget them.
 func (o overlay) anew() error {
+	if o.daemon != nil {
+		return nil // it keeps nothing in mind
+	}
 	return unix.Mount("", o.point, "", unix.MS_REMOUNT|unix.MS_NOSUID|unix.MS_NODEV, "")
 }
 
@@ -95,13 +112,58 @@ func opaqueSince(dir string) (made time.Time, ok bool) {
 	if n, err := unix.Lgetxattr(dir, "trusted.overlay.opaque", value[:]); err != nil || n != 1 || value[0] != 'y' {
 		return made, false
 	}
+	return madeAt(dir), true
+}
+
+// madeAt is when a directory was made, or long ago where the file system does not know: nothing is removed then that
+// others may have written.
+func madeAt(dir string) time.Time {
 	var st unix.Statx_t
 	err := unix.Statx(unix.AT_FDCWD, dir, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_BTIME, &st)
 	if err != nil || st.Mask&unix.STATX_BTIME == 0 {
-		return time.Unix(1, 0), true // long ago: nothing is removed that others may have written
+		return time.Unix(1, 0)
 	}
-	return time.Unix(st.Btime.Sec, int64(st.Btime.Nsec)), true
+	return time.Unix(st.Btime.Sec, int64(st.Btime.Nsec))
 }
+
+// noteMark notes what a mark of fuse-overlayfs says, if the name of an entry is one.
+func (o overlay) noteMark(seen *contents, name string) bool {
+	of, opaque, ok := marked(name)
+	switch {
+	case o.daemon == nil || !ok:
+		return false
+	case opaque:
+		seen.opaque[of] = madeAt(filepath.Join(o.upper, of))
+	default:
+		seen.white = append(seen.white, of)
+	}
+	return true
+}
+
+// over is the process that the overlay needs beside rclone, if it does.
+func (o overlay) over() *proc.Tree {
+	if o.daemon == nil {
+		return nil
+	}
+	return o.daemon.tree
+}
+
+// broke says that it ended by itself: unmounted, it ends well.
+func (o overlay) broke() bool {
+	if o.over() == nil {
+		return false
+	}
+	select {
+	case <-o.over().Done():
+		exit, err := o.over().Wait()
+		return err != nil || exit.Code != 0
+	default:
+		return false
+	}
+}
+
+// end ends that process.
+func (o overlay) end() { o.daemon.end(o.point) }
 
 func stampOf(info fs.FileInfo) stamp {
 	s := stamp{size: info.Size(), written: info.ModTime().UnixNano()}

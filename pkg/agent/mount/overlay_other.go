@@ -5,6 +5,8 @@ package mount
 import (
 	"io/fs"
 	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/agent/proc"
 )
 
 type overlay struct{ lower, upper, point string }
@@ -14,6 +16,14 @@ func newOverlay(Spec) (overlay, bool) { return overlay{}, false }
 func (overlay) mount(string) error { return ErrNoFUSE }
 
 func (overlay) anew() error { return nil }
+
+func (overlay) noteMark(*contents, string) bool { return false }
+
+func (overlay) over() *proc.Tree { return nil }
+
+func (overlay) broke() bool { return false }
+
+func (overlay) end() {}
 
 func beingWritten(string) bool { return false }
 

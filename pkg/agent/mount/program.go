@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"os/exec"
@@ -84,8 +85,16 @@ func numbers(version string) (out [3]int) {
 
 // CheckFUSE fails with ErrNoFUSE where nothing can be mounted.
 func CheckFUSE() error {
-	if _, err := os.Stat("/dev/fuse"); err != nil {
+	switch device, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0); {
+	case errors.Is(err, fs.ErrPermission): // FUSE's helper opens it as who calls it
+		return fmt.Errorf("%w: this user may not open /dev/fuse: root can let all users (chmod 0666 /dev/fuse)",
+			ErrNoFUSE)
+	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("%w: it has no /dev/fuse", ErrNoFUSE)
+	case err != nil:
+		return fmt.Errorf("%w: %w", ErrNoFUSE, err)
+	default:
+		_ = device.Close() // nothing was asked of it
 	}
 	for _, name := range helpers() {
 		if _, err := exec.LookPath(name); err == nil {

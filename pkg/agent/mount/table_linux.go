@@ -85,7 +85,11 @@ func unmountCommand(points ...string) []string {
 	}
 	for _, name := range helpers() {
 		if program, err := exec.LookPath(name); err == nil {
-			return append([]string{program, "-u", "-z", "-q"}, points...)
+			if len(points) == 1 {
+				return []string{program, "-u", "-z", "-q", points[0]}
+			}
+			const each = `for point; do "$0" -u -z -q "$point"; done` // it takes one alone
+			return append([]string{"/bin/sh", "-c", each, program}, points...)
 		}
 	}
 	return nil

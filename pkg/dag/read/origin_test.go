@@ -1,10 +1,12 @@
 package read_test
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/native"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
 
@@ -71,6 +73,56 @@ resources:
 	} {
 		if got := c.j.ErrorAt(c.task, c.alternative, c.field, "no", "").Error(); got != c.want {
 			t.Errorf("task %d, alternative %d, %s:\n%s\nwant\n%s", c.task, c.alternative, c.field, got, c.want)
+		}
+	}
+}
+
+// What is refused of a job that was written anew is told at the line of the file that it was read from.
+func TestLocateNamesTheLineOfTheFirstWriting(t *testing.T) {
+	first, err := read.Job("sky.yaml", strings.NewReader(`# of two tasks
+name: chain
+---
+name: a
+run: x
+secrets: {TOKEN: t}
+---
+name: a1
+# far below
+workdir: code
+run: x
+file_mounts:
+  data: {source: "s3://b/data", mode: COPY}
+resources:
+  any_of:
+    - {cpus: 1+}
+    - {cpus: 2+, image_id: ami-1}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := native.Marshal(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := read.Job("sky.yaml", bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		task, alternative int
+		field, want       string
+	}{
+		{0, dag.OfFiles, dag.SecretField("TOKEN"), "sky.yaml:6:11: secrets.TOKEN: no"},
+		{0, dag.OfFiles, "", "sky.yaml:4:1: no"},
+		{1, dag.OfFiles, "workdir", "sky.yaml:10:10: workdir: no"},
+		{1, dag.OfFiles, dag.InputField(0), "sky.yaml:13:9: file_mounts.data: no"},
+		{1, 1, "image", "sky.yaml:17:28: resources.any_of[1].image_id: no"},
+		{1, 0, "cpus", "sky.yaml:16:14: resources.any_of[0].cpus: no"},
+		{9, 0, "cpus", "sky.yaml: no"},
+	} {
+		told := second.ErrorAt(c.task, c.alternative, c.field, "no", "")
+		if got := first.Locate(told.Field, told.Reason, told.Hint).Error(); got != c.want {
+			t.Errorf("%s:\n%s\nwant\n%s", told, got, c.want)
 		}
 	}
 }

@@ -18,6 +18,19 @@ func readSky(t *testing.T, text string) *dag.Job {
 	return j
 }
 
+// ~/sky_workdir is the task's folder, whatever its home is.
+func TestWhatLiesInTheWorkdirIsAPathOfIt(t *testing.T) {
+	for name, want := range map[string]string{
+		"~/sky_workdir": ".", "~/sky_workdir/data": "data", "~/sky_workdir/a/../b/": "b",
+		"~/sky_workdirs": "~/sky_workdirs", "~/data": "~/data", "data": "data",
+	} {
+		j := readSky(t, "run: x\nfile_mounts: {\""+name+"\": ./here}\n")
+		if got := j.Tasks[0].Inputs[0].Path; got != want {
+			t.Errorf("%s lies at %s, want %s", name, got, want)
+		}
+	}
+}
+
 func TestSkyPilotResources(t *testing.T) {
 	const od = dag.MarketOnDemand
 	some := dag.Resources{CPUs: dag.Range{Min: 1}, Market: od}

@@ -32,7 +32,7 @@ func (r *reader) readMounts(t *skyTask, n *yaml.Node) error {
 		return err
 	}
 	for _, e := range entries {
-		dst := r.expand(t, e.Name, "file_mounts", e.Key)
+		dst := inWorkdir(r.expand(t, e.Name, "file_mounts", e.Key))
 		if err := dag.CheckMountPath(dst); err != nil {
 			return fault.WithinKey(e.Key, fault.At(yamlfile.PositionOf(e.Name), err))
 		}
@@ -51,6 +51,20 @@ func (r *reader) readMounts(t *skyTask, n *yaml.Node) error {
 		}
 	}
 	return nil
+}
+
+// inWorkdir is a place in the task's folder as a path of it: SkyPilot's files know that folder as ~/sky_workdir, which
+// here is a link that the task makes when it starts.
+func inWorkdir(dst string) string {
+	const name = "~/sky_workdir"
+	clean := path.Clean(dst)
+	if clean == name {
+		return "."
+	}
+	if below, ok := strings.CutPrefix(clean, name+"/"); ok {
+		return below
+	}
+	return dst
 }
 
 func (r *reader) readMount(t *skyTask, dst string, n *yaml.Node) error {

@@ -1,0 +1,174 @@
+package mount_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/emulator"
+	"github.com/tradewind-broker/tradewind/pkg/agent/mount"
+	"github.com/tradewind-broker/tradewind/pkg/agent/mount/mounttest"
+)
+
+// asUser runs tests of this package again as nobody, in a mount namespace where /dev/fuse has a mode: everybody may
+// open it on most computers. It fails for each that does not pass, and for one that skips.
+func asUser(t *testing.T, path, mode string, tests ...string) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("these tests run as a user who is not root already")
+	}
+	rclone := mounttest.Program(t, mounttest.Environ(t))
+	for _, program := range []string{"unshare", "setpriv"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skipf("cannot become another user: %v (Debian: util-linux)", err)
+		}
+	}
+	tools, err := emulator.ToolsDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.MkdirTemp("", "nobody") // which is not below a folder that is root's alone
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	program := filepath.Join(dir, "mount.test")
+	for to, from := range map[string]string{program: os.Args[0], filepath.Join(dir, "rclone"): rclone} {
+		copyProgram(t, to, from)
+	}
+	own := filepath.Join(dir, "tools") // with a folder for logs that nobody may write to
+	for _, err := range []error{
+		os.MkdirAll(filepath.Join(own, "logs"), 0o755), os.Symlink(filepath.Join(tools, "bin"), filepath.Join(own, "bin")),
+		os.Chmod(filepath.Join(own, "logs"), 0o777), os.Chmod(dir, 0o777), //nolint:gosec // the test's own
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	script := `set -e
+mknod "$1/fuse" c 10 229 && chmod "$4" "$1/fuse" && mount --bind "$1/fuse" /dev/fuse
+exec setpriv --reuid 65534 --regid 65534 --clear-groups env "PATH=$3" "$1/mount.test" -test.v -test.timeout 5m -test.run "$2"
+`
+	cmd := exec.CommandContext(t.Context(), "unshare", "--mount", "sh", "-c", script, "sh", dir,
+		"^("+strings.Join(tests, "|")+")$", path, mode)
+	cmd.Env = append(os.Environ(), "TMPDIR="+dir, "HOME="+dir, "TRADEWIND_RCLONE="+filepath.Join(dir, "rclone"),
+		"TRADEWIND_TOOLS="+own)
+	cmd.WaitDelay = 5 * time.Second // what a test that fails leaves behind has its output
+	out, err := cmd.CombinedOutput()
+	if strings.Contains(string(out), "mount: ") && !strings.Contains(string(out), "=== RUN") {
+		t.Skipf("no mount namespace can be had here: %s", out)
+	}
+	for _, name := range tests {
+		if !strings.Contains(string(out), "--- PASS: "+name+" ") {
+			t.Errorf("%s did not pass as nobody", name)
+		}
+	}
+	if err != nil || t.Failed() {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+func copyProgram(t *testing.T, to, from string) {
+	t.Helper()
+	in, err := os.Open(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close() //nolint:errcheck // only read
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY, 0o755)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(out, in); err != nil {
+		t.Fatal(err)
+	}
+	if err := out.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// An agent that is not root mounts, and waits for what was written, with nothing but FUSE: rclone's cache uploads.
+func TestAnAgentThatIsNotRootMountsByRcloneAlone(t *testing.T) {
+	path := t.TempDir() // with the helper alone
+	for _, name := range []string{"fusermount3", "sh", "cat", "env"} {
+		if program, err := exec.LookPath(name); err == nil {
+			if err := os.Symlink(program, filepath.Join(path, name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for p := path; p != os.TempDir() && p != "/"; p = filepath.Dir(p) {
+		if err := os.Chmod(p, 0o755); err != nil { //nolint:gosec // the test's own
+			t.Fatal(err)
+		}
+	}
+	asUser(t, path, "0666", "TestAFolderIsReadAndWritten", "TestABucketIsMountedWithWhatIsLent",
+		"TestAFlushThatCannotFinishNamesTheFiles", "TestAFlushWaitsForOpenFiles",
+		"TestAMountThatIsKilledIsToldAndLeavesNothing")
+}
+
+// With fuse-overlayfs what it writes is uploaded behind the mount, as it is for root.
+func TestAnAgentThatIsNotRootUploadsBehindAMount(t *testing.T) {
+	if _, err := exec.LookPath("fuse-overlayfs"); err != nil {
+		emulator.Missing(t, "uploads behind a mount are not tested without root: %v (Debian: fuse-overlayfs)", err)
+	}
+	asUser(t, os.Getenv("PATH"), "0666", "TestWhatATaskWritesIsBroughtUpBehindIt", "TestWhatOthersWriteIsSeenAndStays",
+		"TestAnOpenFileIsNotBroughtUp", "TestFilesArriveWhileTheTaskRuns", "TestAnUploadThatFailsIsTriedAgain",
+		"TestAKilledMountBehindNamesWhatIsMissing", "TestAKilledOverlayNamesWhatIsMissing")
+}
+
+// Without fuse-overlayfs a task sees nothing any more: that ends the mount, and is told with what had not arrived.
+func TestAKilledOverlayNamesWhatIsMissing(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("root's overlay has no process")
+	}
+	a := open3(t)
+	p := a.behind(t, func(upload) upload {
+		return func(context.Context, string, []string) error { return errors.New("not now") }
+	})
+	p.do(p.write("unsent", "x"))
+	over := 0
+	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, name := range lines {
+		if body, _ := os.ReadFile(name); strings.HasPrefix(string(body), filepath.Join(p.dir, "own")+"/tradewind:over\x00") {
+			over, _ = strconv.Atoi(filepath.Base(filepath.Dir(name)))
+		}
+	}
+	if over == 0 {
+		t.Fatal("no overlay runs")
+	}
+	p.do(syscall.Kill(over, syscall.SIGKILL))
+	<-p.m.Gone()
+	if err := p.m.Lost(); !errors.Is(err, mount.ErrLost) || !strings.Contains(err.Error(), "fuse-overlayfs was killed by signal 9") ||
+		!strings.Contains(err.Error(), "not uploaded: unsent") {
+		t.Errorf("%v", err)
+	}
+	if left := mounttest.Mounted(t, p.dir); len(left) > 0 {
+		t.Errorf("still mounted: %v", left)
+	}
+}
+
+// Who may not open /dev/fuse is told before anything is mounted, or bought.
+func TestAUserWhoMayNotMountIsToldWhy(t *testing.T) {
+	if os.Geteuid() == 0 {
+		asUser(t, os.Getenv("PATH"), "0600", "TestAUserWhoMayNotMountIsToldWhy")
+		return
+	}
+	f, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0)
+	if err == nil {
+		_ = f.Close()
+		t.Skip("this user may")
+	}
+	err = mount.CheckFUSE()
+	if !errors.Is(err, mount.ErrNoFUSE) || !strings.Contains(err.Error(), "this user may not open /dev/fuse") {
+		t.Errorf("%v", err)
+	}
+}
