@@ -15,6 +15,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/capacity"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/aws"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver/renew"
 )
 
 // plansRegion is where the account's Savings Plans are asked for, of whatever region they are.
@@ -44,7 +45,7 @@ func Committed(ctx context.Context, c *aws.Cloud, regions []string, now time.Tim
 			return nil, aws.Typed(err)
 		}
 		for _, kind := range others {
-			use(plans, region+"/"+kind)
+			renew.Use(plans, region+"/"+kind)
 		}
 	}
 	var all []catalog.Reserved
@@ -54,18 +55,6 @@ func Committed(ctx context.Context, c *aws.Cloud, regions []string, now time.Tim
 		}
 	}
 	return all, nil
-}
-
-// use takes what a machine of others takes of the first plan that covers it and is not used up. What a plan covers in
-// part only uses it up, and is not looked for in the next one.
-func use(plans []*catalog.Reserved, what string) {
-	for _, p := range plans {
-		takes, ok := p.Commitment.Takes[what]
-		if ok && p.Commitment.Has.MicroUSD > 0 {
-			p.Commitment.Has.MicroUSD = max(p.Commitment.Has.MicroUSD-takes.MicroUSD, 0)
-			return
-		}
-	}
 }
 
 // activePlans are those of machines, of a family first, without what they cover.

@@ -82,13 +82,28 @@ func (r *Refresher) Refresh(ctx context.Context) (Result, error) {
 	if len(res.Regions) == 0 {
 		return res, errors.Join(errs...)
 	}
-	if next, err := r.reserved(ctx, base); err != nil {
-		r.kept(&res, "capacity that the subscription has", err)
-	} else {
-		base = next
-	}
+	base = r.owned(ctx, base, &res)
 	res.Took = r.Now().Sub(began)
 	return res, renew.Save(ctx, r.Snapshots, base)
+}
+
+// owned merges what is paid for already, whether it is used or not.
+func (r *Refresher) owned(ctx context.Context, base *catalog.Catalog, res *Result) *catalog.Catalog {
+	found, err := r.Cloud.Reservations(ctx)
+	next := base
+	if err == nil {
+		next, err = r.reserved(found, base)
+	}
+	if err != nil { // without it nobody knows what of a plan is used
+		r.kept(res, "capacity that the subscription has", err)
+		return base
+	}
+	committed, err := r.committed(ctx, found, next)
+	if err != nil {
+		r.kept(res, "savings plans", err)
+		return next
+	}
+	return committed
 }
 
 // kept notes what stays as it was.
@@ -107,7 +122,7 @@ func (r *Refresher) region(ctx context.Context, shipped, base *catalog.Catalog, 
 	if err != nil {
 		return nil, err
 	}
-	prices, err := r.priceList(ctx, name)
+	prices, err := r.priceList(ctx, name, "")
 	if err != nil {
 		r.kept(res, "prices of "+name, err)
 		prices = list{}
