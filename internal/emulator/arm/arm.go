@@ -62,6 +62,8 @@ type Size struct {
 	USD, SpotUSD float64
 	// OneYearUSD and ThreeYearsUSD are what it takes of savings plans; 0 where they do not cover it.
 	OneYearUSD, ThreeYearsUSD float64
+	// Series is the group that shares reservations which are flexible, and Ratio what a machine takes of them.
+	Series, Ratio string
 
 	LowPriority   bool   // has a price for low priority, which is no spot price, as well
 	MeterName     string // in the price list; made of the name when empty
@@ -84,6 +86,7 @@ type Server struct {
 	dry        []Stock
 	reserved   []*Reservation
 	plans      []Plan
+	bought     []Bought
 	late       []*Trouble
 	lag        int // of lists, in lists
 	strand     int

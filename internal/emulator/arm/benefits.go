@@ -3,7 +3,6 @@ package arm
 import (
 	"encoding/json"
 	"net/http"
-	"net/url"
 	"strconv"
 	"time"
 
@@ -52,6 +51,70 @@ func (s *Server) RunOthers(size, location string, n int, spot bool) {
 		}
 		s.machines[name] = v
 	}
+}
+
+// Bought is a reservation of virtual machines that the directory has.
+type Bought struct {
+	Size, Location string
+	Count          int
+	Kind           string // VirtualMachines when empty
+	Flexible       string // On when empty
+	Scope          string // Shared when empty
+	Of             string // the subscription of a single one
+	State          string // Succeeded when empty
+	Until          time.Time
+}
+
+// Buy has the directory buy reservations of virtual machines.
+func (s *Server) Buy(all ...Bought) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.bought = append(s.bought, all...)
+}
+
+// reservedInstances answers as "Reservation - List All" of 2022-11-01 is described.
+func (s *Server) reservedInstances(w http.ResponseWriter, r *http.Request) error {
+	if err := s.allowed(r, "reserved instances"); err != nil {
+		return err
+	}
+	type m = map[string]any
+	var all []any
+	for i, b := range s.bought {
+		is := m{"provisioningState": or(b.State, succeeded), "reservedResourceType": or(b.Kind, "VirtualMachines"),
+			"quantity": b.Count, "instanceFlexibility": or(b.Flexible, "On"), "term": "P1Y",
+			"appliedScopeType": or(b.Scope, "Shared")}
+		if b.Of != "" {
+			is["appliedScopes"] = []string{"/subscriptions/" + b.Of}
+		}
+		if !b.Until.IsZero() {
+			is["expiryDateTime"] = b.Until.UTC().Format(time.RFC3339Nano)
+		}
+		all = append(all, m{"location": b.Location, "sku": m{"name": b.Size}, "properties": is,
+			"id": "/providers/microsoft.capacity/reservationOrders/1/reservations/" + strconv.Itoa(i)})
+	}
+	return s.part(w, r, all)
+}
+
+// ratios answers as "Get Catalog" is described, for sizes with a ratio.
+func (s *Server) ratios(w http.ResponseWriter, r *http.Request) error {
+	query := r.URL.Query()
+	if err := s.allowed(r, "ratios"); err != nil {
+		return err
+	}
+	if query.Get("reservedResourceType") != "VirtualMachines" || query.Get("location") == "" {
+		return fault(http.StatusBadRequest, "InvalidLocationForCatalogRequest", "The location is not valid.")
+	}
+	type m = map[string]any
+	var all []any
+	for _, z := range s.cfg.Sizes {
+		if z.Ratio != "" {
+			all = append(all, m{"resourceType": "virtualMachines", "name": z.Name, "skuProperties": []m{
+				{"name": "Cores", "value": strconv.Itoa(z.VCPU)},
+				{"name": "ReservationsAutofitGroup", "value": z.Series},
+				{"name": "ReservationsAutofitRatio", "value": z.Ratio}}})
+		}
+	}
+	return s.part(w, r, all)
 }
 
 // benefitsPage is how many plans a page has here.
@@ -110,7 +173,8 @@ func (s *Server) part(w http.ResponseWriter, r *http.Request, all []any) error {
 	to := min(from+benefitsPage, len(all))
 	answer := map[string]any{"value": append([]any{}, all[from:to]...)}
 	if to < len(all) {
-		next := url.Values{"api-version": {query.Get("api-version")}, "$skiptoken": {strconv.Itoa(to)}}
+		next := query
+		next.Set("$skiptoken", strconv.Itoa(to))
 		answer["nextLink"] = "http://" + r.Host + r.URL.Path + "?" + next.Encode()
 	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")

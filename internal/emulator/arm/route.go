@@ -159,6 +159,8 @@ var (
 	)
 	permissionPath = regexp.MustCompile(inGroup + `/providers/Microsoft\.Authorization/permissions$`)
 	plansPath      = regexp.MustCompile(`^/providers/Microsoft\.BillingBenefits/savingsPlans$`)
+	boughtPath     = regexp.MustCompile(`^/providers/Microsoft\.Capacity/reservations$`)
+	ratiosPath     = regexp.MustCompile(inSubscription + `/providers/Microsoft\.Capacity/catalogs$`)
 )
 
 func find(r *http.Request) *route {
@@ -179,6 +181,10 @@ func kindOf(r *http.Request) string {
 		return r.Method + " permissions"
 	case plansPath.MatchString(r.URL.Path):
 		return r.Method + " savings plans"
+	case boughtPath.MatchString(r.URL.Path):
+		return r.Method + " reserved instances"
+	case ratiosPath.MatchString(r.URL.Path):
+		return r.Method + " ratios"
 	case found != nil:
 		return r.Method + " " + found.kind
 	}
@@ -192,6 +198,9 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) error {
 	if plansPath.MatchString(r.URL.Path) {
 		return s.savingsPlans(w, r)
 	}
+	if boughtPath.MatchString(r.URL.Path) {
+		return s.reservedInstances(w, r)
+	}
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	directory := strings.EqualFold(parts[0], "providers")
 	if !directory && (len(parts) < 2 || !strings.EqualFold(parts[1], s.cfg.Subscription)) {
@@ -200,6 +209,9 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) error {
 	}
 	if permissionPath.MatchString(r.URL.Path) {
 		return s.permissions(w)
+	}
+	if ratiosPath.MatchString(r.URL.Path) {
+		return s.ratios(w, r)
 	}
 	to := find(r)
 	if to == nil {

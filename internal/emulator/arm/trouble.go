@@ -188,6 +188,10 @@ func actionOf(r *http.Request, kind string) string {
 		return "Microsoft.Authorization/roleAssignments/" + verb
 	case "savings plans":
 		return "Microsoft.BillingBenefits/savingsPlanOrders/savingsPlans/read"
+	case "reserved instances":
+		return "Microsoft.Capacity/reservationOrders/reservations/read"
+	case "ratios":
+		return "Microsoft.Capacity/catalogs/read"
 	case "usages":
 		return "Microsoft.Compute/locations/usages/read"
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v8"
 )
 
-// benefitsVersion is that of Microsoft.BillingBenefits, whose last that is no preview it is.
+// benefitsVersion is that of Microsoft.BillingBenefits and of Microsoft.Capacity, whose last that is no preview it is.
 const benefitsVersion = "2022-11-01"
 
 // mostBenefits bounds the pages of what a directory has bought.
@@ -131,7 +131,10 @@ func (c *Cloud) savingsPlan(p *savingsPlan) (one SavingsPlan, ok bool) {
 // pages asks for all pages of a list that the SDK's clients at hand have no call for. next takes one and returns where
 // the one after it is. Errors are typed.
 func pages[T any](ctx context.Context, c *Cloud, path, version string, next func(*T) (link string)) error {
-	query := url.Values{"api-version": {version}}
+	return pagesOf(ctx, c, path, url.Values{"api-version": {version}}, next)
+}
+
+func pagesOf[T any](ctx context.Context, c *Cloud, path string, query url.Values, next func(*T) (link string)) error {
 	for range mostBenefits {
 		var page T
 		if err := c.askFor(ctx, path, query, &page); err != nil {
@@ -148,6 +151,111 @@ func pages[T any](ctx context.Context, c *Cloud, path, version string, next func
 		path, query = u.Path, u.Query() // of the same host, whatever it says: the token goes there
 	}
 	return fmt.Errorf("%s: more than %d pages", path, mostBenefits)
+}
+
+// Reservation is a number of machines that the directory has paid for ahead: a price, which machines of their type have,
+// or those of all sizes of its group where it is flexible.
+type Reservation struct {
+	Region, InstanceType string
+	Count                int
+	Flexible             bool
+	Until                time.Time
+}
+
+// reservedVMs is a page of them ("Reservation - List All").
+type reservedVMs struct {
+	Value []reservedVM `json:"value"`
+	Next  string       `json:"nextLink"`
+}
+
+type reservedVM struct {
+	Location string `json:"location"`
+	SKU      struct {
+		Name string `json:"name"`
+	} `json:"sku"`
+	Properties struct {
+		Kind      string       `json:"reservedResourceType"`
+		Flexible  string       `json:"instanceFlexibility"`
+		State     string       `json:"provisioningState"`
+		Quantity  int          `json:"quantity"`
+		ScopeType string       `json:"appliedScopeType"`
+		Scope     appliedScope `json:"appliedScopeProperties"`
+		Scopes    []string     `json:"appliedScopes"`
+		Until     string       `json:"expiryDateTime"`
+	} `json:"properties"`
+}
+
+// ReservedInstances are the reservations of virtual machines in force that are for machines of the deployment, in its
+// regions, as far as one may see them: they belong to the directory, as savings plans do.
+func (c *Cloud) ReservedInstances(ctx context.Context) (all []Reservation, err error) {
+	err = pages(ctx, c, "/providers/Microsoft.Capacity/reservations", benefitsVersion, func(page *reservedVMs) string {
+		for i := range page.Value {
+			if one, ok := c.reservedInstance(&page.Value[i]); ok {
+				all = append(all, one)
+			}
+		}
+		return page.Next
+	})
+	return all, err
+}
+
+func (c *Cloud) reservedInstance(r *reservedVM) (one Reservation, ok bool) {
+	is := &r.Properties
+	if is.Scope.Subscription == "" && len(is.Scopes) == 1 { // as it was told before there were properties of it
+		is.Scope.Subscription = is.Scopes[0]
+	}
+	if is.Kind != "VirtualMachines" || is.State != stateSucceeded || is.Quantity < 1 || !c.buysIn(r.Location) ||
+		!c.forUs(is.ScopeType, is.Scope) {
+		return one, false
+	}
+	one = Reservation{Region: strings.ToLower(r.Location), InstanceType: r.SKU.Name, Count: is.Quantity,
+		Flexible: is.Flexible == "On"}
+	var err error
+	if one.Until, err = time.Parse(time.RFC3339, is.Until); err == nil && !one.Until.After(c.now()) {
+		return one, false
+	}
+	return one, true
+}
+
+// Ratio is how much of a reservation a machine takes that is flexible, beside others of its group.
+type Ratio struct {
+	Group string
+	Ratio string // a decimal number, as Azure has it
+}
+
+// Ratios are those of a region, by machine type ("Get Catalog").
+func (c *Cloud) Ratios(ctx context.Context, region string) (map[string]Ratio, error) {
+	type offers struct {
+		Value []struct {
+			Name       string `json:"name"`
+			Properties []struct {
+				Name  string `json:"name"`
+				Value string `json:"value"`
+			} `json:"skuProperties"`
+		} `json:"value"`
+		Next string `json:"nextLink"`
+	}
+	all := map[string]Ratio{}
+	err := pagesOf(ctx, c, "/subscriptions/"+c.cfg.Subscription+"/providers/Microsoft.Capacity/catalogs", url.Values{
+		"api-version": {benefitsVersion}, "reservedResourceType": {"VirtualMachines"}, "location": {region},
+	}, func(page *offers) string {
+		for _, o := range page.Value {
+			var one Ratio
+			for _, p := range o.Properties {
+				switch p.Name {
+				case "ReservationsAutofitGroup", "InstanceSizeFlexibilityGroup":
+					one.Group = p.Value
+				case "ReservationsAutofitRatio", "InstanceSizeFlexibilityRatio":
+					one.Ratio = p.Value
+				}
+			}
+			if one.Group != "" && one.Ratio != "" {
+				all[o.Name] = one
+			}
+		}
+		return page.Next
+	})
+	return all, err
 }
 
 // Running is a machine of others in the subscription that is paid on demand.

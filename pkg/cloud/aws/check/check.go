@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
+	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/aws"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/aws/refresh"
@@ -48,6 +49,10 @@ func (c *Checker) Check(ctx context.Context) (driver.Report, error) {
 				Mend: "aws account enable-region --region-name " + region})
 		}
 	}
+	known, err := catalog.Default() // of which types a family has
+	if err != nil {
+		return r, err
+	}
 	for _, region := range r.Regions {
 		if err := c.network(ctx, region); errors.Is(err, errNoNetwork) {
 			r.Missing = append(r.Missing, driver.Lack{What: region + ": " + err.Error(),
@@ -63,7 +68,7 @@ func (c *Checker) Check(ctx context.Context) (driver.Report, error) {
 			r.Missing = append(r.Missing, l)
 		}
 		r.Quotas = append(r.Quotas, quotas...)
-		reserved, err := refresh.Reserved(ctx, c.Cloud, region)
+		reserved, err := refresh.Reserved(ctx, c.Cloud, region, known)
 		if err != nil { // then nothing of it is used
 			l := lack(err)
 			l.Fatal, l.What = false, fmt.Sprintf("what the account has reserved in %s is not known: %s", region, l.What)

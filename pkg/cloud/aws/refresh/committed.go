@@ -40,7 +40,7 @@ func Committed(ctx context.Context, c *aws.Cloud, regions []string, now time.Tim
 		}
 	}
 	for _, region := range regions {
-		others, err := payable(ctx, c, region)
+		others, err := unpaid(ctx, c, region)
 		if err != nil {
 			return nil, aws.Typed(err)
 		}
@@ -156,9 +156,9 @@ func rate(r *types.SavingsPlanRate) (what string, takes capacity.Amount, ok bool
 	return region + "/" + kind, capacity.TakenUSD(usd), true
 }
 
-// payable are the types of all that a plan may pay for in a region without machines of this deployment: what is
-// reserved, whether it is used or not, and what others run on demand beside that.
-func payable(ctx context.Context, c *aws.Cloud, region string) (all []string, err error) {
+// unpaid are the types of all that a plan may pay for in a region without machines of this deployment: what is
+// reserved, whether it is used or not, and what others run on demand beside that, as far as no reserved instances do.
+func unpaid(ctx context.Context, c *aws.Cloud, region string) (all []string, err error) {
 	client := c.EC2(region)
 	zones, err := zoneIDs(ctx, client)
 	if err != nil {
@@ -168,16 +168,12 @@ func payable(ctx context.Context, c *aws.Cloud, region string) (all []string, er
 	if err != nil {
 		return nil, err
 	}
-	reserved, err := activeReservations(ctx, client)
+	active, err := activeReservations(ctx, client)
 	if err != nil {
 		return nil, err
 	}
-	for _, r := range reserved {
-		n := int(awssdk.ToInt32(r.TotalInstanceCount))
-		all = append(all, slices.Repeat([]string{awssdk.ToString(r.InstanceType)}, max(n, 0))...)
-	}
-	_, unpaid, err := reservedInstances(ctx, client, region, zones, running)
-	for _, i := range unpaid {
+	_, rest, err := reservedInstances(ctx, client, region, zones, payable(running, active))
+	for _, i := range rest {
 		all = append(all, i.kind)
 	}
 	slices.Sort(all)

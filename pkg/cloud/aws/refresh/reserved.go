@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"strings"
 
 	awssdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -21,12 +20,12 @@ const (
 )
 
 // Reserved reads what capacity the account has already in a region: capacity reservations that machines can be put in,
-// and reserved instances, by which machines of their type are paid. Either is paid for whether it is used or not, so it
-// costs nothing on the margin. Machines of others that run on it are not counted; those of this deployment are.
+// and reserved instances, by which machines of their type or, where they are flexible, of their family are paid, as far
+// as a catalogue has types of it. Either is paid for whether it is used or not, so it costs nothing on the margin.
+// Machines of others that run on it are not counted; those of this deployment are.
 //
-// Source: EC2 user guide, "On-Demand Capacity Reservations" and "How Reserved Instances are applied" (those of a zone
-// before those of the region).
-func Reserved(ctx context.Context, c *aws.Cloud, region string) ([]catalog.Reserved, error) {
+// Source: EC2 user guide, "On-Demand Capacity Reservations".
+func Reserved(ctx context.Context, c *aws.Cloud, region string, known *catalog.Catalog) ([]catalog.Reserved, error) {
 	client := c.EC2(region)
 	zones, err := zoneIDs(ctx, client)
 	if err != nil {
@@ -36,12 +35,15 @@ func Reserved(ctx context.Context, c *aws.Cloud, region string) ([]catalog.Reser
 	if err != nil {
 		return nil, aws.Typed(err)
 	}
-	targets, err := reservations(ctx, client, region, zones, running)
+	active, err := activeReservations(ctx, client)
 	if err != nil {
 		return nil, aws.Typed(err)
 	}
-	paid, _, err := reservedInstances(ctx, client, region, zones, running)
-	return append(targets, paid...), aws.Typed(err)
+	paid, _, err := reservedInstances(ctx, client, region, zones, payable(running, active))
+	if err != nil {
+		return nil, aws.Typed(err)
+	}
+	return append(reservations(active, region, zones, running), covering(paid, region, known)...), nil
 }
 
 // zoneIDs are a region's zones by name, which mean other ones in each account.
@@ -89,12 +91,8 @@ func instances(ctx context.Context, client *ec2.Client, deployment string) (all 
 	return all, nil
 }
 
-func reservations(ctx context.Context, client *ec2.Client, region string, zones map[string]string,
-	running []instance) (all []catalog.Reserved, err error) {
-	active, err := activeReservations(ctx, client)
-	if err != nil {
-		return nil, err
-	}
+func reservations(active []types.CapacityReservation, region string, zones map[string]string,
+	running []instance) (all []catalog.Reserved) {
 	for _, r := range active {
 		one := catalog.Reserved{
 			Cloud: aws.Name, ID: awssdk.ToString(r.CapacityReservationId), Region: region,
@@ -112,7 +110,7 @@ func reservations(ctx context.Context, client *ec2.Client, region string, zones 
 			all = append(all, one)
 		}
 	}
-	return all, nil
+	return all
 }
 
 // activeReservations are the account's reservations of machines with Linux on shared hosts, in a region.
@@ -133,64 +131,9 @@ func activeReservations(ctx context.Context, client *ec2.Client) (all []types.Ca
 	return all, nil
 }
 
-// reservedInstances adds up those of a type and zone, or of a type and the region, without those that machines of
-// others are paid by. Those of others that run on demand and are not are the rest.
-func reservedInstances(ctx context.Context, client *ec2.Client, region string, zones map[string]string,
-	running []instance) (all []catalog.Reserved, rest []instance, err error) {
-	out, err := client.DescribeReservedInstances(ctx, &ec2.DescribeReservedInstancesInput{
-		Filters: []types.Filter{{Name: awssdk.String("state"), Values: []string{"active"}}},
-	})
-	if err != nil {
-		return nil, nil, err
-	}
-	type place struct{ kind, zone string }
-	found := map[place]*catalog.Reserved{}
-	var order []place
-	for _, r := range out.ReservedInstances {
-		if r.State != types.ReservedInstanceStateActive || r.InstanceTenancy != shared ||
-			!strings.HasPrefix(string(r.ProductDescription), linux) {
-			continue
-		}
-		at := place{string(r.InstanceType), awssdk.ToString(r.AvailabilityZone)} // of the region none
-		one := found[at]
-		if one == nil {
-			one = &catalog.Reserved{Cloud: aws.Name, Region: region, Zone: zones[at.zone], InstanceType: at.kind,
-				By: "reserved instances", ID: "ri-" + at.kind + "-" + cmp.Or(zones[at.zone], region)}
-			found[at] = one
-			order = append(order, at)
-		}
-		one.Count += int(awssdk.ToInt32(r.InstanceCount))
-		if end := awssdk.ToTime(r.End); one.Until.IsZero() || end.Before(one.Until) {
-			one.Until = end
-		}
-	}
-	for _, i := range running {
-		if i.ours || i.spot || i.reservation != "" {
-			continue
-		}
-		paid := false
-		for _, at := range []place{{i.kind, i.zone}, {i.kind, ""}} {
-			if one := found[at]; one != nil && one.Count > 0 {
-				one.Count--
-				paid = true
-				break
-			}
-		}
-		if !paid {
-			rest = append(rest, i)
-		}
-	}
-	for _, at := range order {
-		if found[at].Count > 0 {
-			all = append(all, *found[at])
-		}
-	}
-	return all, rest, nil
-}
-
 // reserved puts what a region's account has in the place of what was known of it.
 func (r *Refresher) reserved(ctx context.Context, base *catalog.Catalog, region string) (*catalog.Catalog, error) {
-	found, err := Reserved(ctx, r.Cloud, region)
+	found, err := Reserved(ctx, r.Cloud, region, base)
 	if err != nil {
 		return nil, err
 	}

@@ -16,11 +16,10 @@ const plansVersion = "2023-01-01-preview"
 
 // committed puts the savings plans that are for the subscription in the place of what was known of them. A machine
 // takes of one what the public price list says for plans of so many years. What others use of them in these regions is
-// not counted: their machines on demand, and all capacity that is reserved, for which plans pay whether it is used or
-// not. Machines of the deployment are the broker's own count. Of subscriptions that share a plan only this one is asked.
+// not counted: what is not paid of their machines on demand, and of all capacity that is reserved. Machines of the deployment are the broker's own count. Of subscriptions that share a plan only this one is asked.
 //
 // Source: Azure documentation, "How an Azure savings plan discount is applied" and "On-demand Capacity Reservation".
-func (r *Refresher) committed(ctx context.Context, reserved []azure.Capacity,
+func (r *Refresher) committed(ctx context.Context, unpaid []string,
 	base *catalog.Catalog) (*catalog.Catalog, error) {
 	found, err := r.Cloud.SavingsPlans(ctx)
 	if err != nil {
@@ -54,11 +53,7 @@ func (r *Refresher) committed(ctx context.Context, reserved []azure.Capacity,
 			}
 		}
 	}
-	payable, err := r.payable(ctx, reserved)
-	if err != nil {
-		return nil, err
-	}
-	for _, what := range payable {
+	for _, what := range unpaid {
 		renew.Use(all, what)
 	}
 	var left []catalog.Reserved
@@ -70,8 +65,8 @@ func (r *Refresher) committed(ctx context.Context, reserved []azure.Capacity,
 	return base.WithTold(told, left)
 }
 
-// payable is all that a plan may pay for (REGION/TYPE) without machines of this deployment: what is reserved, whether
-// it is used or not, and what others run on demand beside that.
+// payable is all that reservations of virtual machines and plans may pay for (REGION/TYPE) without machines of this
+// deployment: what is reserved, whether it is used or not, and what others run on demand beside that.
 func (r *Refresher) payable(ctx context.Context, reserved []azure.Capacity) (all []string, err error) {
 	for _, c := range reserved {
 		all = append(all, slices.Repeat([]string{c.Region + "/" + c.InstanceType}, c.All)...)

@@ -1,6 +1,7 @@
 package refresh_test
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -97,5 +98,62 @@ func TestASavingsPlanThatEndsIsGone(t *testing.T) {
 	}
 	if n := server.Calls("GET prices"); n == 0 {
 		t.Error("nobody asked for prices")
+	}
+}
+
+// Reservations of virtual machines that are flexible are for all sizes of their group, by Azure's own ratios, others for
+// their type alone. What others run is paid by them before it is by plans, in part too.
+func TestReservationsOfVirtualMachinesAreCountedBySizes(t *testing.T) {
+	small, large := arm.DefaultSizes()[0], arm.DefaultSizes()[0]
+	small.Series, small.Ratio = "DSv5 Series", "2"
+	large.Name, large.VCPU, large.MemoryGiB, large.USD, large.OneYearUSD = "Standard_D4s_v5", 4, 16, 0.192, 0.1326
+	large.Series, large.Ratio = "DSv5 Series", "4"
+	odd := arm.DefaultSizes()[1]
+	odd.Series, odd.Ratio = "DPSv5 Series", "0.3636"
+	r, server, m := newRefresher(t, arm.Config{Sizes: []arm.Size{small, large, odd}})
+	until := time.Now().Add(24 * time.Hour).Truncate(time.Second).UTC()
+	server.Buy(
+		arm.Bought{Size: small.Name, Location: "EastUS", Count: 3},
+		arm.Bought{Size: large.Name, Location: "eastus", Count: 2, Until: until, Scope: "Single", Of: arm.DefaultSubscription},
+		arm.Bought{Size: small.Name, Location: "westeurope", Count: 2, Flexible: "Off"},
+		arm.Bought{Size: odd.Name, Location: "eastus", Count: 1},
+		arm.Bought{Size: small.Name, Location: "eastus", Count: 9, Scope: "Single", Of: "somebody-else"},
+		arm.Bought{Size: small.Name, Location: "eastus", Count: 9, Kind: "SqlDatabases"},
+		arm.Bought{Size: small.Name, Location: "eastus", Count: 9, State: "Expired"},
+		arm.Bought{Size: small.Name, Location: "northcentralus", Count: 9},
+		arm.Bought{Size: small.Name, Location: "eastus", Count: 9, Until: time.Now().Add(-time.Hour)},
+	)
+	server.RunOthers(small.Name, "eastus", 1, false)
+	server.RunOthers(small.Name, "westeurope", 3, false) // one more than is reserved
+	server.Reserve(&arm.Reservation{ResourceGroup: "capacity", Group: "team", Name: "d4", Location: "eastus", Size: large.Name, Count: 1, Others: 1})
+	server.Commit(arm.Plan{ID: "a", USD: 1})
+	c, res := refreshed(t, r, m)
+	said := map[string]string{}
+	for _, k := range c.Reserved() {
+		said[k.ID] = k.Has().String() + " of " + k.What()
+	}
+	want := map[string]string{
+		"ri-DSv5-Series-eastus":  "8 normalised units of DSv5 Series machines", // 3 × 2 + 2 × 4, without 2 and 4
+		"ri-DPSv5-Series-eastus": "36.36 normalised units of DPSv5 Series machines",
+		"sp-a":                   capacity.HadUSD(1).Minus(capacity.TakenUSD(0.0663)).String() + " of machines of any type",
+	}
+	if !maps.Equal(said, want) || len(res.Kept) > 0 {
+		t.Errorf("%v, kept %v", said, res.Kept)
+	}
+	for _, k := range c.Reserved() {
+		for offer, takes := range map[string]int64{"azure/eastus/Standard_D2s_v5": 200, "azure/eastus/Standard_D4s_v5": 400, "azure/westeurope/Standard_D2s_v5": 0} {
+			found, err := c.Lookup(offer)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if a, ok := k.Takes(&found.Offer); k.ID == "ri-DSv5-Series-eastus" && (a.CentiUnits != takes || ok != (takes > 0) || !k.Until.Equal(until)) {
+				t.Errorf("%s takes %v, %v, until %v", offer, a, ok, k.Until)
+			}
+		}
+	}
+	server.Deny("Microsoft.Capacity/catalogs/read")
+	before := c.Reserved()
+	if c, res = refreshed(t, r, m); len(c.Reserved()) != len(before) || len(res.Kept) != 1 || !strings.HasPrefix(res.Kept[0], "reserved instances: ") {
+		t.Errorf("%+v, kept %v", c.Reserved(), res.Kept)
 	}
 }

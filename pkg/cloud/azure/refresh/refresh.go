@@ -87,18 +87,32 @@ func (r *Refresher) Refresh(ctx context.Context) (Result, error) {
 	return res, renew.Save(ctx, r.Snapshots, base)
 }
 
-// owned merges what is paid for already, whether it is used or not.
+// owned merges what is paid for already, whether it is used or not. Where one of it is not known nobody knows what of
+// the next is used.
 func (r *Refresher) owned(ctx context.Context, base *catalog.Catalog, res *Result) *catalog.Catalog {
 	found, err := r.Cloud.Reservations(ctx)
-	next := base
-	if err == nil {
-		next, err = r.reserved(found, base)
-	}
-	if err != nil { // without it nobody knows what of a plan is used
+	if err != nil {
 		r.kept(res, "capacity that the subscription has", err)
 		return base
 	}
-	committed, err := r.committed(ctx, found, next)
+	users, err := r.payable(ctx, found)
+	if err != nil {
+		r.kept(res, "reserved instances and savings plans: what others run", err)
+		return base
+	}
+	bought, unpaid, err := r.reservedInstances(ctx, users)
+	if err != nil { // nothing is known to be paid by them, so that less is left of plans
+		r.kept(res, "reserved instances", err)
+		unpaid = users
+		before := func(k catalog.Reserved) bool { return k.Cloud != azure.Name || k.By != byReservedInstances }
+		bought = slices.DeleteFunc(base.Reserved(), before)
+	}
+	next, err := r.reserved(found, bought, base)
+	if err != nil {
+		r.kept(res, "capacity that the subscription has", err)
+		return base
+	}
+	committed, err := r.committed(ctx, unpaid, next)
 	if err != nil {
 		r.kept(res, "savings plans", err)
 		return next

@@ -28,6 +28,7 @@ func reads() []string {
 		"Microsoft.Compute/virtualMachines/read", "Microsoft.Compute/skus/read",
 		"Microsoft.Compute/locations/usages/read", "Microsoft.Resources/subscriptions/read",
 		"Microsoft.Resources/subscriptions/locations/read", "Microsoft.Resources/subscriptions/providers/read",
+		"Microsoft.Capacity/catalogs/read",
 	)
 }
 
@@ -72,6 +73,7 @@ var benefits = []role{
 		of: "d534ad90-4ac5-4815-a178-b2e47397baab", what: "Savings plan Reader",
 		scope: "/providers/Microsoft.BillingBenefits",
 	},
+	{of: "582fc458-8989-419f-a480-75249bc5db7e", what: "Reservations Reader", scope: "/providers/Microsoft.Capacity"},
 }
 
 func (s *Setup) subscriptionID() string { return "/subscriptions/" + s.cfg.Subscription }
