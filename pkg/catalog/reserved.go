@@ -31,6 +31,8 @@ type Reserved struct {
 	Until time.Time `json:"until,omitzero"`
 	// By is how it is known: the cloud's word for it, or BySettings.
 	By string `json:"by,omitempty"`
+	// Total is how much of it there is with what others use of it; zero is not known. No snapshot has it.
+	Total capacity.Amount `json:"-"`
 	// Commitment is of which machines of several types take an amount each; nil where it is counted in machines.
 	Commitment *Commitment `json:"commitment,omitempty"`
 }

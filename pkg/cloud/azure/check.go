@@ -359,6 +359,18 @@ func (c *Cloud) lack(what string, err error) driver.Lack {
 	return l
 }
 
+// Unknown is what Azure does not say of what the subscription, or its directory, has already, with the role that would
+// show it: at a scope, or in the subscription. Nothing of it is used then, and machines are bought.
+func (c *Cloud) Unknown(what, role, scope string, err error) driver.Lack {
+	l := c.lack(what+" is not known", err)
+	l.Fatal = false
+	if e := asError(err); e != nil && strings.HasSuffix(e.Code, "AuthorizationFailed") {
+		l.Mend = fmt.Sprintf("az role assignment create --assignee WHO --role '%s' --scope %s", role,
+			cmp.Or(scope, "/subscriptions/"+c.cfg.Subscription))
+	}
+	return l
+}
+
 // grant is the command that gives somebody what the driver needs; it is less where a role of one's own has Actions.
 func (c *Cloud) grant(who string) string {
 	return fmt.Sprintf(

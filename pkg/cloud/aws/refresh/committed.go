@@ -48,11 +48,9 @@ func Committed(ctx context.Context, c *aws.Cloud, regions []string, now time.Tim
 			renew.Use(plans, region+"/"+kind)
 		}
 	}
-	var all []catalog.Reserved
-	for _, p := range plans {
-		if p.Check() == nil && len(p.Commitment.Takes) > 0 { // else it is used up
-			all = append(all, *p)
-		}
+	all := make([]catalog.Reserved, len(plans))
+	for i, p := range plans {
+		all[i] = *p
 	}
 	return all, nil
 }
@@ -74,7 +72,7 @@ func activePlans(ctx context.Context, client *savingsplans.Client, regions []str
 				continue
 			}
 			one := &catalog.Reserved{Cloud: aws.Name, ID: "sp-" + awssdk.ToString(p.SavingsPlanId),
-				By: catalog.BySavingsPlan, Commitment: &catalog.Commitment{What: "machines of any type",
+				By: catalog.BySavingsPlan, Total: capacity.HadUSD(usd), Commitment: &catalog.Commitment{What: "machines of any type",
 					Has: capacity.HadUSD(usd), Takes: map[string]capacity.Amount{}}}
 			if until, err := time.Parse(time.RFC3339, awssdk.ToString(p.End)); err == nil {
 				one.Until = until
@@ -186,5 +184,5 @@ func (r *Refresher) committed(ctx context.Context, base *catalog.Catalog, region
 	if err != nil {
 		return nil, err
 	}
-	return base.WithTold(catalog.Told{Cloud: aws.Name, Plans: true, Now: r.Now()}, found)
+	return base.WithTold(catalog.Told{Cloud: aws.Name, Plans: true, Now: r.Now()}, renew.Left(found))
 }

@@ -28,7 +28,9 @@ func Left(reserved, running, capacity []string) (left, rest string) {
 	all, unpaid := tally(bought, "us-east-1", nil, payable(others, active))
 	var has, kinds []string
 	for _, one := range all {
-		has = append(has, one.Has().String())
+		if !one.Has().IsZero() {
+			has = append(has, one.Has().String())
+		}
 	}
 	for _, one := range unpaid {
 		kinds = append(kinds, one.kind)

@@ -101,7 +101,8 @@ func tally(active []types.ReservedInstances, region string, zones map[string]str
 			found[at] = one
 			order = append(order, at)
 		}
-		left[at] = left[at].Plus(takes.Times(int(awssdk.ToInt32(r.InstanceCount))))
+		has := takes.Times(int(awssdk.ToInt32(r.InstanceCount)))
+		left[at], one.Total = left[at].Plus(has), one.Total.Plus(has)
 		if end := awssdk.ToTime(r.End); one.Until.IsZero() || end.Before(one.Until) {
 			one.Until = end
 		}
@@ -118,9 +119,7 @@ func tally(active []types.ReservedInstances, region string, zones map[string]str
 		} else {
 			one.Count = int(left[at].Machines)
 		}
-		if !left[at].IsZero() {
-			all = append(all, *one)
-		}
+		all = append(all, *one)
 	}
 	return all, rest
 }
@@ -150,8 +149,7 @@ func pay(left map[bought]capacity.Amount, u instance) bool {
 	return full
 }
 
-// covering says of those for a family what each of its types takes, as far as a catalogue has them in the region. One
-// of which it has none is left out.
+// covering says of those for a family what each of its types takes, as far as a catalogue has them in the region.
 func covering(paid []catalog.Reserved, region string, known *catalog.Catalog) (all []catalog.Reserved) {
 	families := map[string]map[string]capacity.Amount{}
 	for _, p := range paid {
@@ -171,9 +169,7 @@ func covering(paid []catalog.Reserved, region string, known *catalog.Catalog) (a
 	for _, p := range paid {
 		if p.Commitment != nil {
 			family, _, _ := strings.Cut(p.Commitment.What, " ")
-			if p.Commitment.Takes = families[family]; len(p.Commitment.Takes) == 0 {
-				continue
-			}
+			p.Commitment.Takes = families[family]
 		}
 		all = append(all, p)
 	}

@@ -10,7 +10,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/capacity"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/aws"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver/renew"
 )
 
 // What of reserved capacity is of use for the machines that are launched here: Linux, on shared hosts.
@@ -22,7 +24,7 @@ const (
 // Reserved reads what capacity the account has already in a region: capacity reservations that machines can be put in,
 // and reserved instances, by which machines of their type or, where they are flexible, of their family are paid, as far
 // as a catalogue has types of it. Either is paid for whether it is used or not, so it costs nothing on the margin.
-// Machines of others that run on it are not counted; those of this deployment are.
+// Machines of others that run on it are not counted; those of this deployment are. What others use up is told as well.
 //
 // Source: EC2 user guide, "On-Demand Capacity Reservations".
 func Reserved(ctx context.Context, c *aws.Cloud, region string, known *catalog.Catalog) ([]catalog.Reserved, error) {
@@ -100,15 +102,14 @@ func reservations(active []types.CapacityReservation, region string, zones map[s
 			InstanceType: awssdk.ToString(r.InstanceType), Until: awssdk.ToTime(r.EndDate),
 			By:    "capacity reservation",
 			Count: int(awssdk.ToInt32(r.AvailableInstanceCount)),
+			Total: capacity.Machines(int(awssdk.ToInt32(r.TotalInstanceCount))),
 		}
 		for _, i := range running {
 			if i.ours && i.reservation == one.ID {
 				one.Count++
 			}
 		}
-		if one.Count > 0 {
-			all = append(all, one)
-		}
+		all = append(all, one)
 	}
 	return all
 }
@@ -137,5 +138,5 @@ func (r *Refresher) reserved(ctx context.Context, base *catalog.Catalog, region 
 	if err != nil {
 		return nil, err
 	}
-	return base.WithTold(catalog.Told{Cloud: aws.Name, Region: region, Now: r.Now()}, found)
+	return base.WithTold(catalog.Told{Cloud: aws.Name, Region: region, Now: r.Now()}, renew.Left(found))
 }

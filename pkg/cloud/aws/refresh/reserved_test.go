@@ -14,8 +14,10 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/emulator"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/capacity"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/aws"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/aws/refresh"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver/renew"
 )
 
 // having answers as EC2 does for an account that has reserved some: the emulator knows neither call.
@@ -92,6 +94,12 @@ func TestWhatAnAccountHasReservedIsFound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if !slices.ContainsFunc(got, func(r catalog.Reserved) bool {
+		return r.ID == "cr-5" && r.Count == 0 && r.Total == capacity.Machines(9)
+	}) {
+		t.Errorf("what is used up is not told: %+v", got)
+	}
+	got = renew.Left(got)
 	var said []string
 	for _, r := range got {
 		said = append(said, fmt.Sprintf("%s: %s of %s in %s by %s at %v", r.ID, r.Has(), r.What(), r.Where(), r.By, r.USDPerHour))
@@ -215,6 +223,10 @@ func TestWhatAnAccountHasCommittedItselfToIsFound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if total := got[0].Total; total != capacity.HadUSD(40) {
+		t.Errorf("of %v", total)
+	}
+	got = renew.Left(got)
 	var said []string
 	for _, r := range got {
 		said = append(said, fmt.Sprintf("%s: %s for %s in %s by %s", r.ID, r.Has(), r.What(), r.Where(), r.By))

@@ -56,13 +56,11 @@ func (r *Refresher) committed(ctx context.Context, unpaid []string,
 	for _, what := range unpaid {
 		renew.Use(all, what)
 	}
-	var left []catalog.Reserved
-	for _, p := range all {
-		if p.Check() == nil && len(p.Commitment.Takes) > 0 { // else it is used up
-			left = append(left, *p)
-		}
+	left := make([]catalog.Reserved, len(all))
+	for i, p := range all {
+		left[i] = *p
 	}
-	return base.WithTold(told, left)
+	return base.WithTold(told, renew.Left(left))
 }
 
 // payable is all that reservations of virtual machines and plans may pay for (REGION/TYPE) without machines of this

@@ -54,9 +54,7 @@ func (r *Refresher) reservedInstances(ctx context.Context, users []string) (all 
 		}
 	}
 	for _, one := range found {
-		if one.Check() == nil { // else it is used up
-			all = append(all, *one)
-		}
+		all = append(all, *one)
 	}
 	slices.SortFunc(all, func(a, b catalog.Reserved) int { return strings.Compare(a.ID, b.ID) })
 	return all, rest, nil
@@ -87,9 +85,11 @@ func add(found map[place]*catalog.Reserved, b azure.Reservation, g *group) {
 	}
 	if one.Commitment == nil {
 		one.Count += b.Count
+		one.Total = capacity.Machines(one.Count)
 		return
 	}
-	one.Commitment.Has = one.Commitment.Has.Plus(g.takes[b.InstanceType].Times(b.Count))
+	one.Total = one.Total.Plus(g.takes[b.InstanceType].Times(b.Count))
+	one.Commitment.Has = one.Total
 }
 
 // pay takes what a machine of others uses, and says whether it is paid in full.

@@ -107,7 +107,7 @@ func (r *Refresher) owned(ctx context.Context, base *catalog.Catalog, res *Resul
 		before := func(k catalog.Reserved) bool { return k.Cloud != azure.Name || k.By != byReservedInstances }
 		bought = slices.DeleteFunc(base.Reserved(), before)
 	}
-	next, err := r.reserved(found, bought, base)
+	next, err := r.withReserved(append(bought, reserved(found)...), base)
 	if err != nil {
 		r.kept(res, "capacity that the subscription has", err)
 		return base
