@@ -50,7 +50,7 @@ type CloudReserved struct {
 	What        string          `json:"what,omitempty" doc:"Machines that it is for, where they are of several types"`
 	Has         capacity.Amount `json:"has,omitzero" doc:"How much of it others leave"`
 	Total       capacity.Amount `json:"total,omitzero" doc:"How much there is, where that is known"`
-	UsedLastDay *float64        `json:"usedLastDay,omitempty" doc:"Share used in the last day, if that is all that is known"`
+	UsedLastDay *float64        `json:"usedLastDay,omitempty" doc:"Share used in the last day, if no more is known"`
 }
 
 // CloudLack is what stands in the way of buying.

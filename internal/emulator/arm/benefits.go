@@ -133,8 +133,8 @@ func (s *Server) savingsPlans(w http.ResponseWriter, r *http.Request) error {
 	type m = map[string]any
 	var all []any
 	for _, p := range s.plans {
-		id := "/providers/microsoft.billingbenefits/savingsPlanOrders/20000000-0000-0000-0000-000000000000/savingsPlans/" +
-			p.ID
+		id := "/providers/microsoft.billingbenefits/savingsPlanOrders/20000000-0000-0000-0000-000000000000" +
+			"/savingsPlans/" + p.ID
 		scope := or(p.Scope, "Shared")
 		is := m{
 			"displayName": "Compute_SavingsPlan", "provisioningState": or(p.State, succeeded), "term": or(p.Term, "P1Y"),

@@ -220,7 +220,7 @@ class CloudReserved(BaseModel):
     """
     used_last_day: Annotated[float | None, Field(alias='usedLastDay')] = None
     """
-    Share used in the last day, if that is all that is known
+    Share used in the last day, if no more is known
     """
     what: str | None = None
     """

@@ -72,7 +72,8 @@ func activePlans(ctx context.Context, client *savingsplans.Client, regions []str
 				continue
 			}
 			one := &catalog.Reserved{Cloud: aws.Name, ID: "sp-" + awssdk.ToString(p.SavingsPlanId),
-				By: catalog.BySavingsPlan, Total: capacity.HadUSD(usd), Commitment: &catalog.Commitment{What: "machines of any type",
+				By: catalog.BySavingsPlan, Total: capacity.HadUSD(usd),
+				Commitment: &catalog.Commitment{What: "machines of any type",
 					Has: capacity.HadUSD(usd), Takes: map[string]capacity.Amount{}}}
 			if until, err := time.Parse(time.RFC3339, awssdk.ToString(p.End)); err == nil {
 				one.Until = until

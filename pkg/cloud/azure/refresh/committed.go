@@ -16,7 +16,8 @@ const plansVersion = "2023-01-01-preview"
 
 // committed puts the savings plans that are for the subscription in the place of what was known of them. A machine
 // takes of one what the public price list says for plans of so many years. What others use of them in these regions is
-// not counted: what is not paid of their machines on demand, and of all capacity that is reserved. Machines of the deployment are the broker's own count. Of subscriptions that share a plan only this one is asked.
+// not counted: what is not paid of their machines on demand, and of all capacity that is reserved. Machines of the
+// deployment are the broker's own count. Of subscriptions that share a plan only this one is asked.
 //
 // Source: Azure documentation, "How an Azure savings plan discount is applied" and "On-demand Capacity Reservation".
 func (r *Refresher) committed(ctx context.Context, unpaid []string,

@@ -7,7 +7,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver/renew"
 )
 
-// reserved is the capacity that the subscription has, full or not. It is paid for whether it is used or not, so one more machine costs nothing on the margin. Offers have no zones here: a machine is put in that
+// reserved is the capacity that the subscription has, full or not. It is paid for whether it is used or not, so one
+// more machine costs nothing on the margin. Offers have no zones here: a machine is put in that
 // of its reservation when it is bought.
 func reserved(found []azure.Capacity) (all []catalog.Reserved) {
 	for _, f := range found {
