@@ -5,6 +5,8 @@ import (
 	"net/http"
 
 	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/tradewind-broker/tradewind/pkg/catalog/capacity"
 )
 
 // CloudsFunc asks the clouds that a broker buys on.
@@ -44,6 +46,11 @@ type CloudReserved struct {
 	Count        int     `json:"count" doc:"Machines that may run on it at once"`
 	USDPerHour   float64 `json:"usdPerHour" doc:"What one more hour of one costs, USD"`
 	By           string  `json:"by" doc:"How it is known"`
+
+	What        string          `json:"what,omitempty" doc:"Machines that it is for, where they are of several types"`
+	Has         capacity.Amount `json:"has,omitzero" doc:"How much of it others leave"`
+	Total       capacity.Amount `json:"total,omitzero" doc:"How much there is, where that is known"`
+	UsedLastDay *float64        `json:"usedLastDay,omitempty" doc:"Share used in the last day, if no more is known"`
 }
 
 // CloudLack is what stands in the way of buying.

@@ -32,6 +32,7 @@ type Catalog struct {
 	emr, dataproc func() *view
 	scratch       sync.Pool
 	reserved      []Reserved // that the account has, by cloud and ID
+	unknown       []unknown  // reserved capacity of kinds that this program does not know
 }
 
 // newCatalog indexes columns.

@@ -44,5 +44,6 @@
 // # Stability
 //
 // Queries, offers, their IDs and their JSON are stable: fields are only added. The
-// snapshot is read by the version that wrote it; other versions may refuse it.
+// snapshot is read by the version that wrote it; other versions may refuse it, but not for reserved capacity of a kind
+// that they do not know: that is skipped and kept.
 package catalog

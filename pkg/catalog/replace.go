@@ -55,7 +55,7 @@ func (c *Catalog) Replace(out func(*Offer) bool, offers []Offer) (*Catalog, erro
 		return nil, fmt.Errorf("%w: %w", skypilot.ErrBadData, err)
 	}
 	next := newCatalog(cols)
-	next.reserved = c.reserved
+	next.reserved, next.unknown = c.reserved, c.unknown
 	return next, nil
 }
 

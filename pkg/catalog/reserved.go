@@ -1,8 +1,6 @@
 package catalog
 
 import (
-	"encoding/binary"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -33,6 +31,8 @@ type Reserved struct {
 	Until time.Time `json:"until,omitzero"`
 	// By is how it is known: the cloud's word for it, or BySettings.
 	By string `json:"by,omitempty"`
+	// Total is how much of it there is with what others use of it; zero is not known. No snapshot has it.
+	Total capacity.Amount `json:"-"`
 	// Commitment is of which machines of several types take an amount each; nil where it is counted in machines.
 	Commitment *Commitment `json:"commitment,omitempty"`
 }
@@ -160,6 +160,9 @@ func (c *Catalog) WithReserved(out func(*Reserved) bool, in []Reserved) (*Catalo
 		}
 	}
 	next.reserved = append(next.reserved, in...)
+	next.unknown = slices.DeleteFunc(slices.Clone(c.unknown), func(u unknown) bool {
+		return slices.ContainsFunc(next.reserved, func(r Reserved) bool { return r.Cloud == u.Cloud && r.ID == u.ID })
+	})
 	return next, sorted(next.reserved)
 }
 
@@ -207,25 +210,4 @@ func sorted(all []Reserved) error {
 		}
 	}
 	return nil
-}
-
-// encodeReserved writes it in front of the offers: its length, then JSON.
-func encodeReserved(all []Reserved) ([]byte, error) {
-	body, err := json.Marshal(all)
-	return append(binary.AppendUvarint(nil, uint64(len(body))), body...), err
-}
-
-func decodeReserved(raw []byte) (all []Reserved, rest []byte, err error) {
-	size, n := binary.Uvarint(raw)
-	if n <= 0 || size > mostReservedBytes || size > uint64(len(raw)-n) { //nolint:gosec // n is at most its length
-		return nil, nil, fmt.Errorf("%w: cut short", table.ErrBadSnapshot)
-	}
-	raw = raw[n:]
-	if err := json.Unmarshal(raw[:size], &all); err != nil {
-		return nil, nil, fmt.Errorf("%w: reserved capacity: %w", table.ErrBadSnapshot, err)
-	}
-	if err := sorted(all); err != nil {
-		return nil, nil, fmt.Errorf("%w: %w", table.ErrBadSnapshot, err)
-	}
-	return all, raw[size:], nil
 }

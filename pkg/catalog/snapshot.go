@@ -11,7 +11,7 @@ import (
 
 // A snapshot begins with the magic; one zstd frame follows, which carries a
 // checksum, of the offers in their binary form (package table). Where an account has capacity already, it begins with
-// the other magic, and that capacity stands before the offers.
+// the other magic, and that capacity stands before the offers (kinds.go says in which form).
 const (
 	snapshotMagic = "TWCATL1\n"
 	reservedMagic = "TWCATL2\n"
@@ -26,8 +26,8 @@ func (c *Catalog) WriteSnapshot(w io.Writer) error {
 		return fmt.Errorf("writing catalogue snapshot: %w", err)
 	}
 	magic, body := snapshotMagic, table.Encode(c.cols)
-	if len(c.reserved) > 0 {
-		before, err := encodeReserved(c.reserved)
+	if len(c.reserved)+len(c.unknown) > 0 {
+		before, err := encodeReserved(c.reserved, c.unknown)
 		if err != nil {
 			return fmt.Errorf("writing catalogue snapshot: %w", err)
 		}
@@ -61,8 +61,9 @@ func ReadSnapshot(data []byte) (*Catalog, error) {
 		return nil, fmt.Errorf("%w: %w", table.ErrBadSnapshot, err)
 	}
 	var reserved []Reserved
+	var others []unknown
 	if !plain {
-		if reserved, raw, err = decodeReserved(raw); err != nil {
+		if reserved, others, raw, err = decodeReserved(raw); err != nil {
 			return nil, err
 		}
 	}
@@ -71,6 +72,6 @@ func ReadSnapshot(data []byte) (*Catalog, error) {
 		return nil, err
 	}
 	c := newCatalog(cols)
-	c.reserved = reserved
+	c.reserved, c.unknown = reserved, others
 	return c, nil
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"strings"
 	"time"
@@ -247,6 +248,24 @@ func alive(ctx context.Context, address string) error {
 	return nil
 }
 
+// reservedLine tells what an account has already, how much of it others use as far as that is known, and what is left.
+func reservedLine(k driver.Reserved) string {
+	name := fmt.Sprintf("%s in %s (%s, %s)", cmp.Or(k.What, k.InstanceType), k.Where, k.By, k.ID)
+	price := " at " + text.USD(k.USDPerHour) + " USD an hour more, used first"
+	switch {
+	case k.UsedLastDay != nil:
+		return fmt.Sprintf("reserved: %s for %s, of which %s %% were used in the last day; used first", k.Total, name,
+			text.Number(math.Round(100**k.UsedLastDay)))
+	case k.Total.IsZero():
+		return fmt.Sprintf("reserved: %d of %s%s", k.Count, name, price)
+	case k.Has.IsZero():
+		return fmt.Sprintf("reserved: %s for %s, of which others use all", k.Total, name)
+	case k.Has == k.Total:
+		return fmt.Sprintf("reserved: %s for %s%s", k.Total, name, price)
+	}
+	return fmt.Sprintf("reserved: %s for %s, of which others use %s%s", k.Total, name, k.Total.Minus(k.Has).Floor(), price)
+}
+
 func (a app) printCheck(r CloudCheck, output *command.Choice) error {
 	if output.JSON() {
 		return a.PrintJSON(r)
@@ -281,9 +300,7 @@ func (a app) printCheck(r CloudCheck, output *command.Choice) error {
 			}
 		}
 		for _, k := range c.Reserved {
-			detail := fmt.Sprintf("reserved: %d of %s in %s (%s, %s) at %s USD an hour more, used first", k.Count,
-				k.InstanceType, k.Where, k.By, k.ID, text.USD(k.USDPerHour))
-			if err := line(text.Faint, checkNote, c.Name, detail, ""); err != nil {
+			if err := line(text.Faint, checkNote, c.Name, reservedLine(k), ""); err != nil {
 				return err
 			}
 		}

@@ -22,6 +22,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/azure"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/azure/refresh"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver/renew"
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 	"github.com/tradewind-broker/tradewind/pkg/grant/azgrant"
 	"github.com/tradewind-broker/tradewind/pkg/identity/azureid"
@@ -118,7 +119,7 @@ func open(r cloudkit.Request, assertion Assertion) (*cloudkit.Opened, error) {
 		return nil, err
 	}
 	return &cloudkit.Opened{
-		Cloud: c, Checker: c, Verifier: proofs, Data: data, Regions: s.Regions,
+		Cloud: c, Checker: renew.Owning(c, owned(c)), Verifier: proofs, Data: data, Regions: s.Regions,
 		Refresh: cloudkit.Reserving(azure.Name, s, refresher(c, r)), Secrets: secrets,
 	}, nil
 }
@@ -144,6 +145,11 @@ func store(s cloudkit.Settings, credential azcore.TokenCredential) (grant.Store,
 		return nil, fmt.Errorf("azure: storage account %s: %w", s.StorageAccount, err)
 	}
 	return azgrant.New(endpoint, azgrant.Delegation(client), azgrant.Options{})
+}
+
+// owned says what the subscription has already.
+func owned(c *azure.Cloud) renew.Owned {
+	return func(ctx context.Context) ([]driver.Reserved, []driver.Lack) { return refresh.Owned(ctx, c) }
 }
 
 // refresher renews Azure's part of the catalogue. An emulator has a price list of its own; a proxy of the API has none.

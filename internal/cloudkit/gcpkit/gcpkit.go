@@ -113,7 +113,7 @@ func open(ctx context.Context, r cloudkit.Request) (*cloudkit.Opened, error) {
 		return nil, err
 	}
 	return &cloudkit.Opened{
-		Cloud: c, Checker: c, Verifier: proofs, Data: data, Regions: s.Regions,
+		Cloud: c, Checker: renew.Owning(c, owned(c)), Verifier: proofs, Data: data, Regions: s.Regions,
 		Refresh: cloudkit.Reserving(gcp.Name, s, refresher(c, r)),
 		Pushed:  pushes, Pull: pulling(c, s, r.Log), Files: filesOf(c, s), Secrets: secrets,
 	}, nil
@@ -165,6 +165,11 @@ func tokens(ctx context.Context, s cloudkit.Settings) (oauth2.TokenSource, error
 		return nil, err
 	}
 	return creds.TokenSource, nil
+}
+
+// owned says what the project has already.
+func owned(c *gcp.Cloud) renew.Owned {
+	return func(ctx context.Context) ([]driver.Reserved, []driver.Lack) { return refresh.Owned(ctx, c) }
 }
 
 // refresher renews Google's part of the catalogue.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit/azurekit"
@@ -144,7 +145,14 @@ func (z azure) Make(ctx context.Context, tell func(string)) (cloudkit.Settings, 
 	if s.Principal == "" && s.Functions.Account == "" {
 		return s, nil
 	}
-	err := z.setup.Make(ctx, func(step azuresetup.Step, was bool) { tell(done(step.Name, !was)) })
+	err := z.setup.Make(ctx, func(step azuresetup.Step, was bool) {
+		if step.Refused != nil {
+			tell(fmt.Sprintf("%s: left out, as nothing depends on it and %v; who may can: %s", step.Name, step.Refused,
+				strings.Join(step.Commands, "; ")))
+			return
+		}
+		tell(done(step.Name, !was))
+	})
 	if err == nil && s.Functions.Account != "" {
 		var who azuresetup.Identity
 		who, err = z.setup.Identity(ctx)

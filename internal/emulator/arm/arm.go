@@ -52,14 +52,19 @@ type Location struct {
 
 // Size is a type of machine. Prices are in USD per hour, in every location.
 type Size struct {
-	Name, Family  string
-	VCPU          int
-	MemoryGiB     float64
-	GPUs          int
-	Arm           bool
-	Zones         []string // logical ones; none where it is sold by region alone
-	Restricted    bool     // not for this subscription
-	USD, SpotUSD  float64
+	Name, Family string
+	VCPU         int
+	MemoryGiB    float64
+	GPUs         int
+	Arm          bool
+	Zones        []string // logical ones; none where it is sold by region alone
+	Restricted   bool     // not for this subscription
+	USD, SpotUSD float64
+	// OneYearUSD and ThreeYearsUSD are what it takes of savings plans; 0 where they do not cover it.
+	OneYearUSD, ThreeYearsUSD float64
+	// Series is the group that shares reservations which are flexible, and Ratio what a machine takes of them.
+	Series, Ratio string
+
 	LowPriority   bool   // has a price for low priority, which is no spot price, as well
 	MeterName     string // in the price list; made of the name when empty
 	OnlyFirstGen  bool
@@ -80,6 +85,8 @@ type Server struct {
 	troubles   []*Trouble
 	dry        []Stock
 	reserved   []*Reservation
+	plans      []Plan
+	bought     []Bought
 	late       []*Trouble
 	lag        int // of lists, in lists
 	strand     int
@@ -143,6 +150,7 @@ func DefaultSizes() []Size {
 			USD:         0.096,
 			SpotUSD:     0.0182,
 			LowPriority: true,
+			OneYearUSD:  0.0663, ThreeYearsUSD: 0.0442,
 		},
 		{
 			Name:      "Standard_D2ps_v5",

@@ -27,7 +27,18 @@ type item struct {
 	Type        string  `json:"type"`
 	Primary     bool    `json:"isPrimaryMeterRegion"`
 	ARM         string  `json:"armSkuName"`
+	Plans       []rate  `json:"savingsPlan,omitempty"`
 }
+
+// rate is what a machine takes of a savings plan.
+type rate struct {
+	Unit   float64 `json:"unitPrice"`
+	Retail float64 `json:"retailPrice"`
+	Term   string  `json:"term"`
+}
+
+// plansVersion is that of the list which has rates of plans.
+const plansVersion = "2023-01-01-preview"
 
 var regionFilter = regexp.MustCompile(`armRegionName eq '([^']*)'`)
 
@@ -49,7 +60,7 @@ func (s *Server) prices(w http.ResponseWriter, r *http.Request) error {
 	for _, l := range s.cfg.Locations {
 		if m == nil || m[1] == l.Name {
 			for _, z := range s.cfg.Sizes {
-				all = append(all, z.items(l.Name)...)
+				all = append(all, z.items(l.Name, query.Get("api-version") == plansVersion)...)
 			}
 		}
 	}
@@ -60,14 +71,18 @@ func (s *Server) prices(w http.ResponseWriter, r *http.Request) error {
 		"Items": append([]item{}, all[skip:end]...), "NextPageLink": nil, "Count": end - skip}
 	if end < len(all) {
 		next := url.Values{"$filter": {query.Get("$filter")}, "$skip": {strconv.Itoa(end)}}
+		if version := query.Get("api-version"); version != "" {
+			next.Set("api-version", version)
+		}
 		answer["NextPageLink"] = "http://" + r.Host + r.URL.Path + "?" + next.Encode()
 	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	return json.NewEncoder(w).Encode(answer)
 }
 
-// items are a size's lines in a region: as it is, on the spot, with Windows, reserved, and at low priority.
-func (z Size) items(region string) []item {
+// items are a size's lines in a region: as it is, on the spot, with Windows, reserved, and at low priority. Those on
+// demand have rates of plans where these are asked for.
+func (z Size) items(region string, plans bool) []item {
 	name := strings.ReplaceAll(strings.TrimPrefix(z.Name, "Standard_"), "_", " ")
 	if z.MeterName != "" {
 		name = z.MeterName
@@ -84,6 +99,10 @@ func (z Size) items(region string) []item {
 	all := []item{
 		line(z.USD, "", "",
 			"Consumption"), line(2*z.USD, "", " Windows", "Consumption"), line(365*24*z.USD/2, "", "", "Reservation"),
+	}
+	if plans && z.OneYearUSD > 0 {
+		all[0].Plans = []rate{{z.ThreeYearsUSD, z.ThreeYearsUSD, "3 Years"}, {z.OneYearUSD, z.OneYearUSD, "1 Year"}}
+		all[1].Plans = []rate{{9, 9, "3 Years"}, {9, 9, "1 Year"}} // of Windows
 	}
 	if !z.NoSpotCapable {
 		all = append(all, line(z.SpotUSD, " Spot", "", "Consumption"),

@@ -34,6 +34,25 @@ func (s *Server) Reserve(r *Reservation) {
 	s.reserved = append(s.reserved, r)
 }
 
+// Unreserve takes a capacity reservation away; machines on it go on, at their price.
+func (s *Server) Unreserve(r *Reservation) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reserved = slices.DeleteFunc(s.reserved, func(k *Reservation) bool { return k == r })
+}
+
+// Beside is how many machines are on no capacity reservation.
+func (s *Server) Beside() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, v := range s.machines {
+		if v.reservation == nil && v.state != deleting {
+			n++
+		}
+	}
+	return n
+}
+
 func (c *call) reservedGroups() transport {
 	return computefake.NewCapacityReservationGroupsServerTransport(&computefake.CapacityReservationGroupsServer{
 		NewListBySubscriptionPager: c.listReservedGroups,

@@ -222,9 +222,12 @@ func (s *Server) checkResource(kind string, model armresources.GenericResource) 
 
 func split(path string) (id, kind, name string) {
 	id = "/" + strings.Trim(path, "/")
-	scope, inside, ok := strings.Cut(id, "/providers/")
-	parts := strings.Split(inside, "/")
-	if !ok || scope == "" || len(parts) < 3 || len(parts)%2 == 0 {
+	at := strings.LastIndex(id, "/providers/") // what is before it may be a provider's as well
+	if at <= 0 {
+		return id, "", ""
+	}
+	parts := strings.Split(id[at+len("/providers/"):], "/")
+	if len(parts) < 3 || len(parts)%2 == 0 {
 		return id, "", ""
 	}
 	kind = parts[0]

@@ -13,6 +13,12 @@ const (
 	typeTrust      = typeIdentity + "/federatedIdentityCredentials"
 )
 
+// builtIn are roles that every directory has.
+var builtIn = map[string]string{
+	"/providers/microsoft.authorization/roledefinitions/d534ad90-4ac5-4815-a178-b2e47397baab": "Savings plan Reader",
+	"/providers/microsoft.authorization/roledefinitions/582fc458-8989-419f-a480-75249bc5db7e": "Reservations Reader",
+}
+
 // checkRights refuses roles without rights, assignments of roles that are not there or to nobody, and trust in nobody.
 func (s *Server) checkRights(kind string, p map[string]any) *Fault {
 	bad := func(code, format string, args ...any) *Fault {
@@ -30,7 +36,7 @@ func (s *Server) checkRights(kind string, p map[string]any) *Fault {
 			return bad("InvalidRoleDefinition", "The role definition lacks a name, permissions or assignable scopes.")
 		}
 	case typeAssignment:
-		if s.resources[strings.ToLower(text("roleDefinitionId"))] == nil {
+		if id := strings.ToLower(text("roleDefinitionId")); s.resources[id] == nil && builtIn[id] == "" {
 			return bad("RoleDefinitionDoesNotExist", "The specified role definition with ID '%s' does not exist.",
 				text("roleDefinitionId"))
 		}

@@ -88,6 +88,7 @@ const (
 	inGroup        = inSubscription + `/resource[gG]roups/[^/]+`
 	inReservations = inGroup + `/providers/Microsoft\.Compute/capacityReservationGroups/[^/]+/capacityReservations`
 	authorization  = `/providers/Microsoft\.Authorization/[^/]+/[^/]+`
+	ofDirectory    = `^/providers/Microsoft\.(BillingBenefits|Capacity)`
 )
 
 func path(text string) *regexp.Regexp { return regexp.MustCompile(text + `/?$`) }
@@ -144,6 +145,9 @@ var routes = []route{
 	{"PUT", path(inSubscription + authorization), "Client.BeginCreateOrUpdateByID", (*call).generic, "resource"},
 	{"GET", path(inSubscription + authorization), "Client.GetByID", (*call).generic, "resource"},
 	{"DELETE", path(inSubscription + authorization), "Client.BeginDeleteByID", (*call).generic, "resource"},
+	{"PUT", path(ofDirectory + authorization), "Client.BeginCreateOrUpdateByID", (*call).generic, "directory's right"},
+	{"GET", path(ofDirectory + authorization), "Client.GetByID", (*call).generic, "directory's right"},
+	{"DELETE", path(ofDirectory + authorization), "Client.BeginDeleteByID", (*call).generic, "directory's right"},
 	{"PUT", path(inGroup + `/providers/.+`), "Client.BeginCreateOrUpdateByID", (*call).generic, "resource"},
 	{"GET", path(inGroup + `/providers/.+`), "Client.GetByID", (*call).generic, "resource"},
 	{"DELETE", path(inGroup + `/providers/.+`), "Client.BeginDeleteByID", (*call).generic, "resource"},
@@ -154,6 +158,9 @@ var (
 		inSubscription + `/providers/Microsoft\.Compute/locations/[^/]+/operations/([^/]+)$`,
 	)
 	permissionPath = regexp.MustCompile(inGroup + `/providers/Microsoft\.Authorization/permissions$`)
+	plansPath      = regexp.MustCompile(`^/providers/Microsoft\.BillingBenefits/savingsPlans$`)
+	boughtPath     = regexp.MustCompile(`^/providers/Microsoft\.Capacity/reservations$`)
+	ratiosPath     = regexp.MustCompile(inSubscription + `/providers/Microsoft\.Capacity/catalogs$`)
 )
 
 func find(r *http.Request) *route {
@@ -172,6 +179,12 @@ func kindOf(r *http.Request) string {
 		return r.Method + " operation"
 	case permissionPath.MatchString(r.URL.Path):
 		return r.Method + " permissions"
+	case plansPath.MatchString(r.URL.Path):
+		return r.Method + " savings plans"
+	case boughtPath.MatchString(r.URL.Path):
+		return r.Method + " reserved instances"
+	case ratiosPath.MatchString(r.URL.Path):
+		return r.Method + " ratios"
 	case found != nil:
 		return r.Method + " " + found.kind
 	}
@@ -182,13 +195,23 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) error {
 	if m := operationPath.FindStringSubmatch(r.URL.Path); m != nil {
 		return s.poll(w, m[1])
 	}
+	if plansPath.MatchString(r.URL.Path) {
+		return s.savingsPlans(w, r)
+	}
+	if boughtPath.MatchString(r.URL.Path) {
+		return s.reservedInstances(w, r)
+	}
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
-	if len(parts) < 2 || !strings.EqualFold(parts[1], s.cfg.Subscription) {
+	directory := strings.EqualFold(parts[0], "providers")
+	if !directory && (len(parts) < 2 || !strings.EqualFold(parts[1], s.cfg.Subscription)) {
 		return fault(http.StatusNotFound, "SubscriptionNotFound", "The subscription '%s' could not be found.",
 			parts[min(1, len(parts)-1)])
 	}
 	if permissionPath.MatchString(r.URL.Path) {
 		return s.permissions(w)
+	}
+	if ratiosPath.MatchString(r.URL.Path) {
+		return s.ratios(w, r)
 	}
 	to := find(r)
 	if to == nil {
@@ -198,7 +221,7 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) error {
 	if err := s.allowed(r, to.kind); err != nil {
 		return err
 	}
-	if len(parts) > 3 && strings.EqualFold(parts[2], "resourceGroups") && to.kind != "group" &&
+	if !directory && len(parts) > 3 && strings.EqualFold(parts[2], "resourceGroups") && to.kind != "group" &&
 		!s.groups[strings.ToLower(parts[3])] {
 		return fault(http.StatusNotFound, "ResourceGroupNotFound", "Resource group '%s' could not be "+
 			"found.", parts[3])

@@ -184,6 +184,14 @@ func actionOf(r *http.Request, kind string) string {
 		return "Microsoft.Resources/subscriptions/resourceGroups/" + verb
 	case "resources":
 		return "Microsoft.Resources/subscriptions/resourceGroups/resources/read"
+	case "directory's right":
+		return "Microsoft.Authorization/roleAssignments/" + verb
+	case "savings plans":
+		return "Microsoft.BillingBenefits/savingsPlanOrders/savingsPlans/read"
+	case "reserved instances":
+		return "Microsoft.Capacity/reservationOrders/reservations/read"
+	case "ratios":
+		return "Microsoft.Capacity/catalogs/read"
 	case "usages":
 		return "Microsoft.Compute/locations/usages/read"
 	}

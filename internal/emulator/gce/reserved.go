@@ -34,6 +34,25 @@ func (c *Cloud) Occupy(r *compute.Reservation, machines int) {
 	c.world.occupied[r.Name] = machines
 }
 
+// Unreserve takes a reservation away; machines on it go on, at their price.
+func (c *Cloud) Unreserve(r *compute.Reservation) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.world.reservations = slices.DeleteFunc(c.world.reservations, func(k *compute.Reservation) bool { return k == r })
+}
+
+// Beside is how many machines are on no reservation.
+func (c *Cloud) Beside() (n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, m := range c.machines {
+		if m.reservation == nil && m.record.Status != "STOPPING" {
+			n++
+		}
+	}
+	return n
+}
+
 func (c *Cloud) aggregateReservations(r *call) (any, *Fault) {
 	items := map[string]compute.ReservationsScopedList{}
 	for _, known := range c.world.reservations {

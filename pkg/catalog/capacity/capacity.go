@@ -79,6 +79,15 @@ func (a Amount) Times(n int) Amount {
 	return of(x)
 }
 
+// Floor is the amount with nothing below 0.
+func (a Amount) Floor() Amount {
+	x := a.parts()
+	for i := range x {
+		x[i] = max(x[i], 0)
+	}
+	return of(x)
+}
+
 // Within says whether there is room for it in b: no part is larger.
 func (a Amount) Within(b Amount) bool {
 	x, y := a.parts(), b.parts()

@@ -2,6 +2,8 @@ package aws_test
 
 import (
 	"context"
+	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -15,8 +17,56 @@ import (
 // harness is EC2 as moto plays it, for the conformance suite.
 type harness struct {
 	*world
-	offer cloud.Offer
+	offer    cloud.Offer
+	reserved *reservation
 }
+
+// reservation is a capacity reservation, of which moto knows nothing: the proxy lets on as many as it has room for. All
+// machines of the account are on it but those that did not ask for it.
+type reservation struct {
+	room, beside int
+	tokens       map[string]bool
+}
+
+func (h harness) Reserve(machines int) (cloud.Offer, bool) {
+	const id = "cr-0123456789abcdef0"
+	on := h.offer
+	if on.Spot || h.reserved == nil {
+		return on, false
+	}
+	*h.reserved = reservation{room: machines, tokens: map[string]bool{}}
+	h.proxy.add(&rule{action: "RunInstances", times: -1, act: func(w http.ResponseWriter, r *http.Request, forward func(http.ResponseWriter)) {
+		in := h.proxy.request("RunInstances")
+		asked, _ := strconv.Atoi(in.Get("MinCount"))
+		target, token := in.Get("CapacityReservationSpecification.CapacityReservationTarget.CapacityReservationId"), in.Get("ClientToken")
+		there, err := h.Left(r.Context())
+		if there == 0 {
+			h.reserved.beside = 0
+		}
+		switch {
+		case err != nil:
+			writeError(w, "InternalError", err.Error(), http.StatusInternalServerError, nil)
+			return
+		case h.reserved.tokens[token]:
+		case target == "":
+			h.reserved.beside += asked
+		case target != id || h.reserved.room == 0:
+			writeError(w, "InvalidCapacityReservationId.NotFound", "The capacity reservation does not exist.", http.StatusBadRequest, nil)
+			return
+		case there-h.reserved.beside+asked > h.reserved.room:
+			writeError(w, "ReservationCapacityExceeded", "The requested reservation does not have sufficient capacity.", http.StatusBadRequest, nil)
+			return
+		}
+		h.reserved.tokens[token] = true
+		forward(w)
+	}})
+	on.Reservation, on.Reserved = id, machines
+	return on, true
+}
+
+func (h harness) Unreserve() { h.reserved.room = 0 }
+
+func (h harness) Beside(context.Context) (int, error) { return h.reserved.beside, nil }
 
 func (h harness) Cloud() cloud.Cloud { return h.aws }
 func (h harness) Offer() cloud.Offer { return h.offer }
@@ -50,7 +100,7 @@ func TestConformance(t *testing.T) {
 	for name, offer := range map[string]cloud.Offer{"OnDemand": onDemand, "Spot": spot} {
 		t.Run(name, func(t *testing.T) {
 			cloudtest.Run(t, func(_ context.Context, t *testing.T) (cloudtest.Harness, error) {
-				return harness{newWorld(t, nil), offer}, nil
+				return harness{newWorld(t, nil), offer, &reservation{}}, nil
 			})
 		})
 	}
@@ -66,7 +116,7 @@ func (h distant) Cloud() cloud.Cloud {
 // With the driver behind package remote, as a function that links no SDK has it.
 func TestConformanceFromAfar(t *testing.T) {
 	cloudtest.Run(t, func(_ context.Context, t *testing.T) (cloudtest.Harness, error) {
-		return distant{harness{newWorld(t, nil), onDemand}}, nil
+		return distant{harness{newWorld(t, nil), onDemand, &reservation{}}}, nil
 	})
 }
 
@@ -77,6 +127,6 @@ func TestConformanceInSeveralRegions(t *testing.T) {
 		})
 		elsewhere := onDemand
 		elsewhere.Region, elsewhere.Zone = "eu-west-1", "euw1-az2"
-		return harness{w, elsewhere}, nil
+		return harness{w, elsewhere, nil}, nil
 	})
 }

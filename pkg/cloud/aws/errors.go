@@ -43,7 +43,9 @@ func kindOfCode(code string) (cloud.Kind, bool) {
 		"SpotMaxPriceTooLow", // the price is above the bid: for us there is none
 		"Unsupported",        // this type is not sold in this zone
 		"InvalidInstanceType", "InstanceTypeNotSupported",
-		"VolumeTypeNotAvailableInZone", "InvalidAvailabilityZone", "InvalidZone.NotFound":
+		"VolumeTypeNotAvailableInZone", "InvalidAvailabilityZone", "InvalidZone.NotFound",
+		// A reservation that is gone is room that is gone: the task is not to blame.
+		"InvalidCapacityReservationId.NotFound", "InvalidCapacityReservationState":
 		return cloud.Capacity, true
 	case "MaxSpotInstanceCountExceeded", "VcpuLimitExceeded", "InstanceLimitExceeded",
 		"MaxSpotFleetRequestCountExceeded",

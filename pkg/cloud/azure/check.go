@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -235,14 +236,16 @@ func (c *Cloud) checkRights(ctx context.Context, r *driver.Report) {
 
 // ask gets a document that the SDK's clients at hand have no call for.
 func (c *Cloud) ask(ctx context.Context, path, version string, into any) error {
+	return c.askFor(ctx, path, url.Values{"api-version": {version}}, into)
+}
+
+func (c *Cloud) askFor(ctx context.Context, path string, query url.Values, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, readWithin)
 	defer cancel()
 	req, err := runtime.NewRequest(ctx, http.MethodGet, runtime.JoinPaths(c.raw.Endpoint(), path))
 	if err != nil {
 		return err
 	}
-	query := req.Raw().URL.Query()
-	query.Set("api-version", version)
 	req.Raw().URL.RawQuery = query.Encode()
 	response, err := c.raw.Pipeline().Do(req)
 	if err != nil {
@@ -352,6 +355,18 @@ func (c *Cloud) lack(what string, err error) driver.Lack {
 		l.Mend = "az provider register --namespace Microsoft.Compute --subscription " + c.cfg.Subscription
 	case "ExpiredAuthenticationToken", "InvalidAuthenticationToken", "AuthenticationFailed", codeCredentials:
 		l.Mend = "az login"
+	}
+	return l
+}
+
+// Unknown is what Azure does not say of what the subscription, or its directory, has already, with the role that would
+// show it: at a scope, or in the subscription. Nothing of it is used then, and machines are bought.
+func (c *Cloud) Unknown(what, role, scope string, err error) driver.Lack {
+	l := c.lack(what+" is not known", err)
+	l.Fatal = false
+	if e := asError(err); e != nil && strings.HasSuffix(e.Code, "AuthorizationFailed") {
+		l.Mend = fmt.Sprintf("az role assignment create --assignee WHO --role '%s' --scope %s", role,
+			cmp.Or(scope, "/subscriptions/"+c.cfg.Subscription))
 	}
 	return l
 }

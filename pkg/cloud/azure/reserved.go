@@ -48,13 +48,14 @@ func (c *Cloud) reservation(o cloud.Offer) (group, zone string, ok bool) {
 
 // Capacity is a capacity reservation of the subscription, as whoever refreshes the catalogue is told of it.
 type Capacity struct {
-	ID           string // by which offers name it
+	ID           string // by which offers name it; empty where they cannot
 	Region       string
 	InstanceType string
 	Free         int // machines that nobody, or this deployment, runs on it
+	All          int // that it has
 }
 
-// Reservations are the capacity reservations of the subscription that have room (Azure documentation, "On-demand
+// Reservations are the capacity reservations of the subscription, with room or without (Azure documentation, "On-demand
 // Capacity Reservation").
 func (c *Cloud) Reservations(ctx context.Context) (all []Capacity, err error) {
 	mine, err := c.Machines(ctx, "")
@@ -111,7 +112,7 @@ func (c *Cloud) inGroup(ctx context.Context, group, reservations string, ours ma
 				zone = text(r.Zones[0])
 			}
 			one := Capacity{ID: reservationID(group, reservations, text(r.Name), zone), Region: text(r.Location)}
-			if one.ID == "" || r.SKU == nil || !c.buysIn(one.Region) {
+			if r.SKU == nil || !c.buysIn(one.Region) {
 				continue
 			}
 			one.InstanceType = text(r.SKU.Name)
@@ -122,7 +123,7 @@ func (c *Cloud) inGroup(ctx context.Context, group, reservations string, ours ma
 			if err != nil {
 				return nil, err
 			}
-			if one.Free = free(view.CapacityReservation, ours); one.Free > 0 {
+			if one.All, one.Free = room(view.CapacityReservation, ours); one.All > 0 {
 				all = append(all, one)
 			}
 		}
@@ -140,16 +141,17 @@ func (c *Cloud) buysIn(region string) bool {
 	return false
 }
 
-// free is what is left of a reservation without the machines of others.
-func free(r armcompute.CapacityReservation, ours map[string]bool) int {
+// room is how many machines a reservation is for, and what is left of it without those of others.
+func room(r armcompute.CapacityReservation, ours map[string]bool) (all, n int) {
 	if r.SKU == nil || r.SKU.Capacity == nil || r.Properties == nil ||
 		text(r.Properties.ProvisioningState) != stateSucceeded {
-		return 0
+		return 0, 0
 	}
-	n := int(*r.SKU.Capacity)
+	all = int(*r.SKU.Capacity)
+	n = all
 	view := r.Properties.InstanceView
 	if view == nil || view.UtilizationInfo == nil {
-		return n
+		return all, n
 	}
 	for _, vm := range view.UtilizationInfo.VirtualMachinesAllocated {
 		id := text(vm.ID)
@@ -157,7 +159,7 @@ func free(r armcompute.CapacityReservation, ours map[string]bool) int {
 			n--
 		}
 	}
-	return n
+	return all, max(n, 0)
 }
 
 // ReservedActions are the rights in the subscription by which capacity reservations are found and used; without them

@@ -117,7 +117,8 @@ var late = map[cloud.Kind]string{
 // harness is the subscription for the conformance suite.
 type harness struct {
 	*world
-	offer cloud.Offer
+	offer    cloud.Offer
+	reserved *arm.Reservation
 }
 
 func (h harness) Cloud() cloud.Cloud { return h.azure }
@@ -151,6 +152,22 @@ func (h harness) Sibling() cloud.Cloud {
 	return h.driver(cfg)
 }
 
+func (h harness) Reserve(machines int) (cloud.Offer, bool) {
+	on := h.offer
+	if on.Spot {
+		return on, false
+	}
+	*h.reserved = arm.Reservation{ResourceGroup: "capacity", Group: "team", Name: "mine", Location: on.Region,
+		Size: on.InstanceType, Count: machines}
+	h.arm.Reserve(h.reserved)
+	on.Zone, on.Reservation, on.Reserved = "", "crg-capacity--team--mine", machines
+	return on, true
+}
+
+func (h harness) Unreserve() { h.arm.Unreserve(h.reserved) }
+
+func (h harness) Beside(context.Context) (int, error) { return h.arm.Beside(), nil }
+
 func (h harness) Settle(context.Context) { h.arm.Settle() }
 
 func (h harness) Left(context.Context) (int, error) { return len(h.arm.Left()), nil }
@@ -165,7 +182,7 @@ func TestConformance(t *testing.T) {
 	for name, offer := range map[string]cloud.Offer{"OnDemand": onDemand, "Spot": spot} {
 		t.Run(name, func(t *testing.T) {
 			cloudtest.Run(t, func(_ context.Context, t *testing.T) (cloudtest.Harness, error) {
-				return harness{newWorld(t, arm.Config{}, nil), offer}, nil
+				return harness{newWorld(t, arm.Config{}, nil), offer, &arm.Reservation{}}, nil
 			})
 		})
 	}
@@ -176,6 +193,6 @@ func TestConformanceOfALaggingCloud(t *testing.T) {
 	cloudtest.Run(t, func(_ context.Context, t *testing.T) (cloudtest.Harness, error) {
 		w := newWorld(t, arm.Config{Page: 2, Steps: 4}, func(c *azure.Config) { c.NoPublicAddress = true })
 		w.arm.Lag(3)
-		return harness{w, spot}, nil
+		return harness{w, spot, &arm.Reservation{}}, nil
 	})
 }

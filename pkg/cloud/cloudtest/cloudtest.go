@@ -63,6 +63,7 @@ func Run(t *testing.T, mk Maker) {
 		"LateFailuresAreTypedAndLeaveNothing": lateFailuresAreTypedAndLeaveNothing,
 		"ALostAnswerBuysOnce":                 aLostAnswerBuysOnce,
 		"DeploymentsAreApart":                 deploymentsAreApart,
+		"WhatIsReservedIsUsed":                whatIsReservedIsUsed,
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), patience)

@@ -32,7 +32,70 @@ type (
 	Shared interface {
 		Sibling() cloud.Cloud
 	}
+	// Reserving is a cloud whose account can have capacity already. Reserve has it have some, for so many machines of
+	// the harness's offer on demand, and returns the offer on it; Unreserve takes that away again. Beside is how many of
+	// the machines that there really are run at their own price, on nothing that is reserved.
+	Reserving interface {
+		Reserve(machines int) (offer cloud.Offer, ok bool)
+		Unreserve()
+		Beside(ctx context.Context) (int, error)
+	}
 )
+
+func whatIsReservedIsUsed(s *suite) {
+	reserving, is := s.Harness.(Reserving)
+	if !is {
+		s.Skip("accounts of this cloud have nothing reserved that a launch asks for")
+	}
+	on, ok := reserving.Reserve(2)
+	if !ok {
+		s.Skip("this offer cannot be reserved")
+	}
+	beside := func(want int, when string) {
+		s.Helper()
+		if n, err := reserving.Beside(s.ctx); err != nil || n != want {
+			s.Errorf("%s: %d machines beside what is reserved, not %d: %v", when, n, want, err)
+		}
+	}
+	reserved := func(short string, nodes int) cloud.LaunchSpec {
+		spec := s.spec(short, nodes)
+		spec.Offer = on
+		return spec
+	}
+	spec := reserved("a", 2)
+	s.launch(spec)
+	s.launch(spec)
+	if n := len(s.live(spec.Cluster)); n != 2 {
+		s.Errorf("%d machines of 2 on what is reserved", n)
+	}
+	beside(0, "as many as there is room for")
+	s.launch(s.spec("b", 1))
+	beside(1, "one that was not planned there")
+	// A cloud may sell what there is no room for at its price, or refuse it; ours by the count, it comes free soon.
+	full := reserved("c", 1)
+	switch _, err := s.Cloud().Launch(s.ctx, full); {
+	case err == nil:
+		beside(2, "one beyond it that is sold at its price")
+	case cloud.KindOf(err) == cloud.Transient:
+		beside(1, "one beyond it that is refused")
+	default:
+		s.Errorf("one beyond it is refused as %s: %v", cloud.KindOf(err), err)
+	}
+	for _, name := range []string{spec.Cluster, s.name("b"), full.Cluster} {
+		s.terminate(name)
+	}
+	s.empty()
+	again := reserved("d", 2)
+	s.launch(again)
+	beside(0, "after those before have gone")
+	s.terminate(again.Cluster)
+	s.empty()
+	reserving.Unreserve()
+	if machines, err := s.Cloud().Launch(s.ctx, reserved("e", 2)); cloud.KindOf(err) != cloud.Capacity {
+		s.Errorf("what is reserved no more is refused as %s, with machines %v: %v", cloud.KindOf(err), ids(machines), err)
+	}
+	s.empty()
+}
 
 func lateFailuresAreTypedAndLeaveNothing(s *suite) {
 	late, ok := s.Harness.(Late)

@@ -1,6 +1,10 @@
 package driver
 
-import "context"
+import (
+	"context"
+
+	"github.com/tradewind-broker/tradewind/pkg/catalog/capacity"
+)
 
 // Report is what a cloud says of whoever would buy there.
 type Report struct {
@@ -21,6 +25,13 @@ type Reserved struct {
 	Count        int     `json:"count"` // machines that may run on it at once
 	USDPerHour   float64 `json:"usdPerHour"`
 	By           string  `json:"by"` // how it is known
+	// What is which machines it is for, where these are of several types.
+	What string `json:"what,omitempty"`
+	// Has is how much of Total others leave; zero of both is not known, or counted in machines alone.
+	Has   capacity.Amount `json:"has,omitzero"`
+	Total capacity.Amount `json:"total,omitzero"`
+	// UsedLastDay is which share of it was used in the last day, by whomever, where the cloud says no more than that.
+	UsedLastDay *float64 `json:"usedLastDay,omitempty"`
 }
 
 // Quota is a limit of the account.

@@ -115,6 +115,14 @@ func (c *Cloud) lack(err error) driver.Lack {
 	return l
 }
 
+// Unknown is what Google does not say of what the project has already. Nothing of it is used then, and machines are
+// bought.
+func (c *Cloud) Unknown(what string, err error) driver.Lack {
+	l := c.lack(err)
+	l.Fatal, l.What = false, what+" is not known: "+l.What
+	return l
+}
+
 // RoleName is that of the custom role that `cloud add gcp` makes.
 const RoleName = "tradewind"
 

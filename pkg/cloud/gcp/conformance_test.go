@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	compute "google.golang.org/api/compute/v1"
+
 	"github.com/tradewind-broker/tradewind/internal/emulator/gce"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/cloudtest"
@@ -15,7 +17,8 @@ import (
 // harness is Google Cloud as the emulator plays it, for the conformance suite.
 type harness struct {
 	*world
-	offer cloud.Offer
+	offer    cloud.Offer
+	reserved *[]*compute.Reservation
 }
 
 func (h harness) Cloud() cloud.Cloud { return h.gcp }
@@ -70,6 +73,24 @@ func (h harness) Sibling() cloud.Cloud {
 	return h.another(func(c *gcp.Config) { c.Deployment = "another" })
 }
 
+func (h harness) Reserve(machines int) (cloud.Offer, bool) {
+	on := h.offer
+	if on.Spot || h.reserved == nil {
+		return on, false
+	}
+	*h.reserved = append(*h.reserved, h.gce.Reserve(on.Zone, "mine", on.InstanceType, machines, true))
+	on.Reservation, on.Reserved = gcp.ReservationID(on.Zone, "mine", true), machines
+	return on, true
+}
+
+func (h harness) Unreserve() {
+	for _, r := range *h.reserved {
+		h.gce.Unreserve(r)
+	}
+}
+
+func (h harness) Beside(context.Context) (int, error) { return h.gce.Beside(), nil }
+
 func (h harness) Settle(context.Context) {}
 
 func (h harness) Left(context.Context) (int, error) {
@@ -83,7 +104,7 @@ func TestConformance(t *testing.T) {
 	for name, offer := range map[string]cloud.Offer{"OnDemand": onDemand, "Spot": spot} {
 		t.Run(name, func(t *testing.T) {
 			cloudtest.Run(t, func(_ context.Context, t *testing.T) (cloudtest.Harness, error) {
-				return harness{newWorld(t, nil), offer}, nil
+				return harness{newWorld(t, nil), offer, &[]*compute.Reservation{}}, nil
 			})
 		})
 	}

@@ -55,7 +55,7 @@ func (h tpus) FailLate(_ cloud.Offer, err *cloud.Error) bool {
 
 func TestConformanceOfTPUs(t *testing.T) {
 	cloudtest.Run(t, func(_ context.Context, t *testing.T) (cloudtest.Harness, error) {
-		return tpus{harness{newWorld(t, withTPUs), tpuOffer}}, nil
+		return tpus{harness{newWorld(t, withTPUs), tpuOffer, nil}}, nil
 	})
 }
 

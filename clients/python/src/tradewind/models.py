@@ -198,6 +198,10 @@ class CloudReserved(BaseModel):
     """
     Machines that may run on it at once
     """
+    has: Amount | None = None
+    """
+    How much of it others leave
+    """
     id: str
     """
     The cloud's ID of it, or a name
@@ -206,9 +210,21 @@ class CloudReserved(BaseModel):
     """
     Type of the machines
     """
+    total: Amount | None = None
+    """
+    How much there is, where that is known
+    """
     usd_per_hour: Annotated[float, Field(alias='usdPerHour')]
     """
     What one more hour of one costs, USD
+    """
+    used_last_day: Annotated[float | None, Field(alias='usedLastDay')] = None
+    """
+    Share used in the last day, if no more is known
+    """
+    what: str | None = None
+    """
+    Machines that it is for, where they are of several types
     """
     where: str
     """

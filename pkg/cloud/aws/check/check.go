@@ -2,22 +2,26 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	awssdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
+	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/aws"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/aws/refresh"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver/renew"
 )
 
 // Checker says what may be done in an account.
@@ -48,6 +52,10 @@ func (c *Checker) Check(ctx context.Context) (driver.Report, error) {
 				Mend: "aws account enable-region --region-name " + region})
 		}
 	}
+	known, err := catalog.Default() // of which types a family has
+	if err != nil {
+		return r, err
+	}
 	for _, region := range r.Regions {
 		if err := c.network(ctx, region); errors.Is(err, errNoNetwork) {
 			r.Missing = append(r.Missing, driver.Lack{What: region + ": " + err.Error(),
@@ -63,19 +71,49 @@ func (c *Checker) Check(ctx context.Context) (driver.Report, error) {
 			r.Missing = append(r.Missing, l)
 		}
 		r.Quotas = append(r.Quotas, quotas...)
-		reserved, err := refresh.Reserved(ctx, c.Cloud, region)
+		reserved, err := refresh.Reserved(ctx, c.Cloud, region, known)
 		if err != nil { // then nothing of it is used
-			l := lack(err)
-			l.Fatal, l.What = false, fmt.Sprintf("what the account has reserved in %s is not known: %s", region, l.What)
-			r.Missing = append(r.Missing, l)
+			r.Missing = append(r.Missing, unknown("what the account has reserved in "+region, r.Identity, err,
+				"ec2:DescribeCapacityReservations", "ec2:DescribeReservedInstances", "ec2:DescribeInstances",
+				"ec2:DescribeAvailabilityZones"))
 		}
-		for _, k := range reserved {
-			r.Reserved = append(r.Reserved, driver.Reserved{ID: k.ID, Where: k.Where(), InstanceType: k.InstanceType,
-				Count: k.Count, USDPerHour: k.USDPerHour, By: k.By})
-		}
+		r.Reserved = append(r.Reserved, renew.Reported(reserved)...)
 	}
+	plans, err := refresh.Committed(ctx, c.Cloud, r.Regions, time.Now())
+	if err != nil {
+		r.Missing = append(r.Missing, unknown("what the account has committed itself to pay", r.Identity, err,
+			"savingsplans:DescribeSavingsPlans", "savingsplans:DescribeSavingsPlanRates",
+			"ec2:DescribeCapacityReservations", "ec2:DescribeReservedInstances", "ec2:DescribeInstances"))
+	}
+	r.Reserved = append(r.Reserved, renew.Reported(plans)...)
 	return r, ctx.Err()
 }
+
+// unknown is what is not known for want of rights, or of an answer. Nothing of it is used then, and machines are bought.
+func unknown(what, identity string, err error, rights ...string) driver.Lack {
+	l := lack(err)
+	if l.Mend == mendRights {
+		l.Mend = grant(identity, rights)
+	}
+	l.Fatal, l.What = false, what+" is not known: "+l.What
+	return l
+}
+
+// grant is the command that gives a user or a role rights: one's own name is the end of an IAM user's, and before the
+// session in that of a role.
+func grant(identity string, rights []string) string {
+	_, name, _ := strings.Cut(identity, "/")
+	put := "put-user-policy --user-name " + cmp.Or(name[strings.LastIndexByte(name, '/')+1:], "NAME")
+	if strings.Contains(identity, ":assumed-role/") {
+		role, _, _ := strings.Cut(name, "/")
+		put = "put-role-policy --role-name " + role
+	}
+	return "aws iam " + put + ` --policy-name tradewind-reserved --policy-document '{"Version":"2012-10-17",` +
+		`"Statement":[{"Effect":"Allow","Resource":"*","Action":["` + strings.Join(rights, `","`) + `"]}]}'`
+}
+
+// mendRights is what is said where rights are missing to buy.
+const mendRights = "give the user or role what docs/clouds.md lists for AWS"
 
 // network looks whether machines have a network in a region: the default one, or one that is tagged for the deployment.
 func (c *Checker) network(ctx context.Context, region string) error {
@@ -126,7 +164,7 @@ func lack(err error) driver.Lack {
 	case strings.HasPrefix(e.Code, "ExpiredToken"):
 		l.Mend = "aws sso login, or whatever gave the credentials"
 	case e.Code == "UnauthorizedOperation", strings.HasPrefix(e.Code, "AccessDenied"):
-		l.Mend = "give the user or role what docs/clouds.md lists for AWS"
+		l.Mend = mendRights
 	case l.Fatal:
 		l.Mend = "aws configure sso, or name a profile: tradewind cloud add aws --profile NAME"
 	}

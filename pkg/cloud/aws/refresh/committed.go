@@ -15,6 +15,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/capacity"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/aws"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver/renew"
 )
 
 // plansRegion is where the account's Savings Plans are asked for, of whatever region they are.
@@ -39,33 +40,19 @@ func Committed(ctx context.Context, c *aws.Cloud, regions []string, now time.Tim
 		}
 	}
 	for _, region := range regions {
-		others, err := payable(ctx, c, region)
+		others, err := unpaid(ctx, c, region)
 		if err != nil {
 			return nil, aws.Typed(err)
 		}
 		for _, kind := range others {
-			use(plans, region+"/"+kind)
+			renew.Use(plans, region+"/"+kind)
 		}
 	}
-	var all []catalog.Reserved
-	for _, p := range plans {
-		if p.Check() == nil && len(p.Commitment.Takes) > 0 { // else it is used up
-			all = append(all, *p)
-		}
+	all := make([]catalog.Reserved, len(plans))
+	for i, p := range plans {
+		all[i] = *p
 	}
 	return all, nil
-}
-
-// use takes what a machine of others takes of the first plan that covers it and is not used up. What a plan covers in
-// part only uses it up, and is not looked for in the next one.
-func use(plans []*catalog.Reserved, what string) {
-	for _, p := range plans {
-		takes, ok := p.Commitment.Takes[what]
-		if ok && p.Commitment.Has.MicroUSD > 0 {
-			p.Commitment.Has.MicroUSD = max(p.Commitment.Has.MicroUSD-takes.MicroUSD, 0)
-			return
-		}
-	}
 }
 
 // activePlans are those of machines, of a family first, without what they cover.
@@ -85,7 +72,8 @@ func activePlans(ctx context.Context, client *savingsplans.Client, regions []str
 				continue
 			}
 			one := &catalog.Reserved{Cloud: aws.Name, ID: "sp-" + awssdk.ToString(p.SavingsPlanId),
-				By: catalog.BySavingsPlan, Commitment: &catalog.Commitment{What: "machines of any type",
+				By: catalog.BySavingsPlan, Total: capacity.HadUSD(usd),
+				Commitment: &catalog.Commitment{What: "machines of any type",
 					Has: capacity.HadUSD(usd), Takes: map[string]capacity.Amount{}}}
 			if until, err := time.Parse(time.RFC3339, awssdk.ToString(p.End)); err == nil {
 				one.Until = until
@@ -167,9 +155,9 @@ func rate(r *types.SavingsPlanRate) (what string, takes capacity.Amount, ok bool
 	return region + "/" + kind, capacity.TakenUSD(usd), true
 }
 
-// payable are the types of all that a plan may pay for in a region without machines of this deployment: what is
-// reserved, whether it is used or not, and what others run on demand beside that.
-func payable(ctx context.Context, c *aws.Cloud, region string) (all []string, err error) {
+// unpaid are the types of all that a plan may pay for in a region without machines of this deployment: what is
+// reserved, whether it is used or not, and what others run on demand beside that, as far as no reserved instances do.
+func unpaid(ctx context.Context, c *aws.Cloud, region string) (all []string, err error) {
 	client := c.EC2(region)
 	zones, err := zoneIDs(ctx, client)
 	if err != nil {
@@ -179,16 +167,12 @@ func payable(ctx context.Context, c *aws.Cloud, region string) (all []string, er
 	if err != nil {
 		return nil, err
 	}
-	reserved, err := activeReservations(ctx, client)
+	active, err := activeReservations(ctx, client)
 	if err != nil {
 		return nil, err
 	}
-	for _, r := range reserved {
-		n := int(awssdk.ToInt32(r.TotalInstanceCount))
-		all = append(all, slices.Repeat([]string{awssdk.ToString(r.InstanceType)}, max(n, 0))...)
-	}
-	_, unpaid, err := reservedInstances(ctx, client, region, zones, running)
-	for _, i := range unpaid {
+	_, rest, err := reservedInstances(ctx, client, region, zones, payable(running, active))
+	for _, i := range rest {
 		all = append(all, i.kind)
 	}
 	slices.Sort(all)
@@ -201,5 +185,5 @@ func (r *Refresher) committed(ctx context.Context, base *catalog.Catalog, region
 	if err != nil {
 		return nil, err
 	}
-	return base.WithTold(catalog.Told{Cloud: aws.Name, Plans: true, Now: r.Now()}, found)
+	return base.WithTold(catalog.Told{Cloud: aws.Name, Plans: true, Now: r.Now()}, renew.Left(found))
 }

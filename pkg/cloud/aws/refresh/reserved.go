@@ -4,14 +4,15 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"strings"
 
 	awssdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/capacity"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/aws"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver/renew"
 )
 
 // What of reserved capacity is of use for the machines that are launched here: Linux, on shared hosts.
@@ -21,12 +22,12 @@ const (
 )
 
 // Reserved reads what capacity the account has already in a region: capacity reservations that machines can be put in,
-// and reserved instances, by which machines of their type are paid. Either is paid for whether it is used or not, so it
-// costs nothing on the margin. Machines of others that run on it are not counted; those of this deployment are.
+// and reserved instances, by which machines of their type or, where they are flexible, of their family are paid, as far
+// as a catalogue has types of it. Either is paid for whether it is used or not, so it costs nothing on the margin.
+// Machines of others that run on it are not counted; those of this deployment are. What others use up is told as well.
 //
-// Source: EC2 user guide, "On-Demand Capacity Reservations" and "How Reserved Instances are applied" (those of a zone
-// before those of the region).
-func Reserved(ctx context.Context, c *aws.Cloud, region string) ([]catalog.Reserved, error) {
+// Source: EC2 user guide, "On-Demand Capacity Reservations".
+func Reserved(ctx context.Context, c *aws.Cloud, region string, known *catalog.Catalog) ([]catalog.Reserved, error) {
 	client := c.EC2(region)
 	zones, err := zoneIDs(ctx, client)
 	if err != nil {
@@ -36,12 +37,15 @@ func Reserved(ctx context.Context, c *aws.Cloud, region string) ([]catalog.Reser
 	if err != nil {
 		return nil, aws.Typed(err)
 	}
-	targets, err := reservations(ctx, client, region, zones, running)
+	active, err := activeReservations(ctx, client)
 	if err != nil {
 		return nil, aws.Typed(err)
 	}
-	paid, _, err := reservedInstances(ctx, client, region, zones, running)
-	return append(targets, paid...), aws.Typed(err)
+	paid, _, err := reservedInstances(ctx, client, region, zones, payable(running, active))
+	if err != nil {
+		return nil, aws.Typed(err)
+	}
+	return append(reservations(active, region, zones, running), covering(paid, region, known)...), nil
 }
 
 // zoneIDs are a region's zones by name, which mean other ones in each account.
@@ -89,12 +93,8 @@ func instances(ctx context.Context, client *ec2.Client, deployment string) (all 
 	return all, nil
 }
 
-func reservations(ctx context.Context, client *ec2.Client, region string, zones map[string]string,
-	running []instance) (all []catalog.Reserved, err error) {
-	active, err := activeReservations(ctx, client)
-	if err != nil {
-		return nil, err
-	}
+func reservations(active []types.CapacityReservation, region string, zones map[string]string,
+	running []instance) (all []catalog.Reserved) {
 	for _, r := range active {
 		one := catalog.Reserved{
 			Cloud: aws.Name, ID: awssdk.ToString(r.CapacityReservationId), Region: region,
@@ -102,17 +102,16 @@ func reservations(ctx context.Context, client *ec2.Client, region string, zones 
 			InstanceType: awssdk.ToString(r.InstanceType), Until: awssdk.ToTime(r.EndDate),
 			By:    "capacity reservation",
 			Count: int(awssdk.ToInt32(r.AvailableInstanceCount)),
+			Total: capacity.Machines(int(awssdk.ToInt32(r.TotalInstanceCount))),
 		}
 		for _, i := range running {
 			if i.ours && i.reservation == one.ID {
 				one.Count++
 			}
 		}
-		if one.Count > 0 {
-			all = append(all, one)
-		}
+		all = append(all, one)
 	}
-	return all, nil
+	return all
 }
 
 // activeReservations are the account's reservations of machines with Linux on shared hosts, in a region.
@@ -133,66 +132,11 @@ func activeReservations(ctx context.Context, client *ec2.Client) (all []types.Ca
 	return all, nil
 }
 
-// reservedInstances adds up those of a type and zone, or of a type and the region, without those that machines of
-// others are paid by. Those of others that run on demand and are not are the rest.
-func reservedInstances(ctx context.Context, client *ec2.Client, region string, zones map[string]string,
-	running []instance) (all []catalog.Reserved, rest []instance, err error) {
-	out, err := client.DescribeReservedInstances(ctx, &ec2.DescribeReservedInstancesInput{
-		Filters: []types.Filter{{Name: awssdk.String("state"), Values: []string{"active"}}},
-	})
-	if err != nil {
-		return nil, nil, err
-	}
-	type place struct{ kind, zone string }
-	found := map[place]*catalog.Reserved{}
-	var order []place
-	for _, r := range out.ReservedInstances {
-		if r.State != types.ReservedInstanceStateActive || r.InstanceTenancy != shared ||
-			!strings.HasPrefix(string(r.ProductDescription), linux) {
-			continue
-		}
-		at := place{string(r.InstanceType), awssdk.ToString(r.AvailabilityZone)} // of the region none
-		one := found[at]
-		if one == nil {
-			one = &catalog.Reserved{Cloud: aws.Name, Region: region, Zone: zones[at.zone], InstanceType: at.kind,
-				By: "reserved instances", ID: "ri-" + at.kind + "-" + cmp.Or(zones[at.zone], region)}
-			found[at] = one
-			order = append(order, at)
-		}
-		one.Count += int(awssdk.ToInt32(r.InstanceCount))
-		if end := awssdk.ToTime(r.End); one.Until.IsZero() || end.Before(one.Until) {
-			one.Until = end
-		}
-	}
-	for _, i := range running {
-		if i.ours || i.spot || i.reservation != "" {
-			continue
-		}
-		paid := false
-		for _, at := range []place{{i.kind, i.zone}, {i.kind, ""}} {
-			if one := found[at]; one != nil && one.Count > 0 {
-				one.Count--
-				paid = true
-				break
-			}
-		}
-		if !paid {
-			rest = append(rest, i)
-		}
-	}
-	for _, at := range order {
-		if found[at].Count > 0 {
-			all = append(all, *found[at])
-		}
-	}
-	return all, rest, nil
-}
-
 // reserved puts what a region's account has in the place of what was known of it.
 func (r *Refresher) reserved(ctx context.Context, base *catalog.Catalog, region string) (*catalog.Catalog, error) {
-	found, err := Reserved(ctx, r.Cloud, region)
+	found, err := Reserved(ctx, r.Cloud, region, base)
 	if err != nil {
 		return nil, err
 	}
-	return base.WithTold(catalog.Told{Cloud: aws.Name, Region: region, Now: r.Now()}, found)
+	return base.WithTold(catalog.Told{Cloud: aws.Name, Region: region, Now: r.Now()}, renew.Left(found))
 }

@@ -14,8 +14,10 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/emulator"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/capacity"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/aws"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/aws/refresh"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver/renew"
 )
 
 // having answers as EC2 does for an account that has reserved some: the emulator knows neither call.
@@ -56,6 +58,7 @@ func having(t *testing.T) *aws.Cloud {
 			reserved("m5.large", "", "active", "Linux/UNIX", 4) +
 			reserved("m5.large", "", "retired", "Linux/UNIX", 8) +
 			reserved("c5.large", "", "active", "Windows", 8) +
+			reserved("g4dn.xlarge", "", "active", "Linux/UNIX", 2) + reserved("t3.nano", "", "active", "Linux/UNIX (Amazon VPC)", 6) +
 			reserved("r5.large", "", "active", "Linux/UNIX", 1) + "</reservedInstancesSet>",
 		"DescribeInstances": "<reservationSet><item><instancesSet>" +
 			machine("p3.2xlarge", "us-east-1a", "<capacityReservationId>cr-1</capacityReservationId>"+ours) +
@@ -83,23 +86,67 @@ func having(t *testing.T) *aws.Cloud {
 // Counted is what nobody else uses: machines of this deployment run on what they were planned on, those of others take
 // it away, in the zone's first.
 func TestWhatAnAccountHasReservedIsFound(t *testing.T) {
-	got, err := refresh.Reserved(t.Context(), having(t), "us-east-1")
+	known, err := catalog.Default()
 	if err != nil {
 		t.Fatal(err)
 	}
+	got, err := refresh.Reserved(t.Context(), having(t), "us-east-1", known)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(got, func(r catalog.Reserved) bool {
+		return r.ID == "cr-5" && r.Count == 0 && r.Total == capacity.Machines(9)
+	}) {
+		t.Errorf("what is used up is not told: %+v", got)
+	}
+	got = renew.Left(got)
 	var said []string
 	for _, r := range got {
-		said = append(said, fmt.Sprintf("%s: %d %s in %s by %s at %v", r.ID, r.Count, r.InstanceType, r.Where(), r.By, r.USDPerHour))
+		said = append(said, fmt.Sprintf("%s: %s of %s in %s by %s at %v", r.ID, r.Has(), r.What(), r.Where(), r.By, r.USDPerHour))
 		if err := r.Check(); err != nil {
 			t.Error(err)
 		}
 	}
 	want := []string{
-		"cr-1: 3 p3.2xlarge in us-east-1/use1-az6 by capacity reservation at 0",
-		"ri-m5.large-us-east-1: 3 m5.large in us-east-1 by reserved instances at 0",
+		"cr-1: 3 machines of p3.2xlarge in us-east-1/use1-az6 by capacity reservation at 0",
+		"ri-m5-us-east-1: 12 normalised units of m5 machines in us-east-1 by reserved instances at 0",
+		"ri-g4dn.xlarge-us-east-1: 2 machines of g4dn.xlarge in us-east-1 by reserved instances at 0",
+		"ri-t3-us-east-1: 1.5 normalised units of t3 machines in us-east-1 by reserved instances at 0",
 	}
 	if !slices.Equal(said, want) {
-		t.Errorf("found\n%s", strings.Join(said, "\n"))
+		t.Fatalf("found\n%s", strings.Join(said, "\n"))
+	}
+	for kind, takes := range map[string]int64{"m5.large": 400, "m5.24xlarge": 19200, "m5.metal": 0, "m5d.large": 0, "t3.nano": 0} {
+		o := catalog.Offer{Cloud: "aws", Region: "us-east-1", Zone: "use1-az1", InstanceType: kind}
+		if a, ok := got[1].Takes(&o); a.CentiUnits != takes || ok != (takes > 0) {
+			t.Errorf("%s takes %v, %v", kind, a, ok)
+		}
+		o.Region = "us-west-2"
+		if got[1].Covers(&o) {
+			t.Errorf("%s is covered elsewhere", kind)
+		}
+	}
+}
+
+// Whatever a machine of others is paid in part uses up the part; reserved capacity is paid by those of the region.
+func TestReservedInstancesOfAFamilyAreSharedByItsSizes(t *testing.T) {
+	for name, c := range map[string]struct {
+		reserved, running, capacity string
+		left, unpaid                string
+	}{
+		"nothing runs":              {"c5.xlarge*2", "", "", "16 normalised units", ""},
+		"smaller ones":              {"c5.xlarge*2", "c5.large*3", "", "4 normalised units", ""},
+		"a larger one, in part":     {"c5.xlarge*2", "c5.9xlarge", "", "", "c5.9xlarge"},
+		"several sizes are one sum": {"c5.xlarge c5.large*2", "c5.2xlarge", "", "", ""},
+		"what is reserved":          {"c5.xlarge*2", "c5.large", "c5.large*2", "4 normalised units", ""},
+		"another family":            {"c5.xlarge", "c5d.xlarge c5n.xlarge", "c5a.xlarge", "8 normalised units", "c5d.xlarge c5n.xlarge c5a.xlarge"},
+		"of one size alone":         {"g5.xlarge*2", "g5.2xlarge g5.xlarge", "", "1 machine", "g5.2xlarge"},
+		"bare metal":                {"c5.metal*2", "c5.large c5.metal", "", "1 machine", "c5.large"},
+	} {
+		left, unpaid := refresh.Left(strings.Fields(c.reserved), strings.Fields(c.running), strings.Fields(c.capacity))
+		if left != c.left || unpaid != c.unpaid {
+			t.Errorf("%s: %q is left, and %q unpaid", name, left, unpaid)
+		}
 	}
 }
 
@@ -176,6 +223,10 @@ func TestWhatAnAccountHasCommittedItselfToIsFound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if total := got[0].Total; total != capacity.HadUSD(40) {
+		t.Errorf("of %v", total)
+	}
+	got = renew.Left(got)
 	var said []string
 	for _, r := range got {
 		said = append(said, fmt.Sprintf("%s: %s for %s in %s by %s", r.ID, r.Has(), r.What(), r.Where(), r.By))

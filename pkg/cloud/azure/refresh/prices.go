@@ -33,6 +33,8 @@ type Price struct {
 	Spot         bool
 	USD          float64
 	From         string // since when, RFC 3339: of two the later holds
+	// OneYear and ThreeYears are what it takes of a savings plan of so long; 0 where none covers it, or nobody tells.
+	OneYear, ThreeYears float64
 }
 
 // item is what is read of a line of the price list ("Azure Retail Prices REST API").
@@ -48,6 +50,10 @@ type item struct {
 	Measure  string  `json:"unitOfMeasure"`
 	Type     string  `json:"type"`
 	ARM      string  `json:"armSkuName"`
+	Plans    []struct {
+		Term   string  `json:"term"`
+		Retail float64 `json:"retailPrice"`
+	} `json:"savingsPlan"`
 }
 
 // price is what a line says of a machine with Linux; ok is false where it says nothing of one: of Windows, of
@@ -66,7 +72,16 @@ func (i item) price() (p Price, ok bool) {
 		return p, false
 	}
 	spot := strings.HasSuffix(i.SKU, " Spot") || strings.HasSuffix(i.Meter, " Spot")
-	return Price{InstanceType: i.ARM, Spot: spot, USD: i.Retail, From: i.From}, true
+	p = Price{InstanceType: i.ARM, Spot: spot, USD: i.Retail, From: i.From}
+	for _, plan := range i.Plans {
+		switch known := plan.Retail > 0 && plan.Retail < maxUSD && !spot; {
+		case known && plan.Term == "1 Year":
+			p.OneYear = plan.Retail
+		case known && plan.Term == "3 Years":
+			p.ThreeYears = plan.Retail
+		}
+	}
+	return p, true
 }
 
 // DecodePrices reads the prices of machines from a page of the price list, and where the next page is, if there is one.
@@ -89,13 +104,17 @@ func DecodePrices(page []byte) (prices []Price, next string, err error) {
 	return prices, in.Next, nil
 }
 
-// list is the prices of a region, on demand and on the spot, by machine type.
-type list struct{ onDemand, spot map[string]float64 }
+// list is the prices of a region, on demand and on the spot, by machine type, and with plans of so many years.
+type list struct {
+	onDemand, spot map[string]float64
+	plans          map[int]map[string]float64
+}
 
-// priceList reads all pages of a region's prices. It fails if any of them is not there: half a list says that the rest
-// is not sold.
-func (r *Refresher) priceList(ctx context.Context, region string) (list, error) {
-	l := list{onDemand: map[string]float64{}, spot: map[string]float64{}}
+// priceList reads all pages of a region's prices, in a version of the list; without one plans have no prices. It fails
+// if any of them is not there: half a list says that the rest is not sold.
+func (r *Refresher) priceList(ctx context.Context, region, version string) (list, error) {
+	l := list{onDemand: map[string]float64{}, spot: map[string]float64{},
+		plans: map[int]map[string]float64{1: {}, 3: {}}}
 	since := map[Price]string{}
 	base := r.Prices
 	if base == "" {
@@ -106,7 +125,11 @@ func (r *Refresher) priceList(ctx context.Context, region string) (list, error) 
 		return l, err
 	}
 	filter := "serviceName eq 'Virtual Machines' and priceType eq 'Consumption' and armRegionName eq '" + region + "'"
-	first.RawQuery = url.Values{"$filter": {filter}}.Encode()
+	query := url.Values{"$filter": {filter}}
+	if version != "" {
+		query.Set("api-version", version)
+	}
+	first.RawQuery = query.Encode()
 	at := first.String()
 	for n := 0; at != ""; n++ {
 		if n == maxPages {
@@ -130,6 +153,7 @@ func (r *Refresher) priceList(ctx context.Context, region string) (list, error) 
 				l.spot[p.InstanceType] = p.USD
 			} else {
 				l.onDemand[p.InstanceType] = p.USD
+				l.plans[1][p.InstanceType], l.plans[3][p.InstanceType] = p.OneYear, p.ThreeYears
 			}
 		}
 		if at, err = follow(first, next); err != nil {

@@ -82,13 +82,42 @@ func (r *Refresher) Refresh(ctx context.Context) (Result, error) {
 	if len(res.Regions) == 0 {
 		return res, errors.Join(errs...)
 	}
-	if next, err := r.reserved(ctx, base); err != nil {
-		r.kept(&res, "capacity that the subscription has", err)
-	} else {
-		base = next
-	}
+	base = r.owned(ctx, base, &res)
 	res.Took = r.Now().Sub(began)
 	return res, renew.Save(ctx, r.Snapshots, base)
+}
+
+// owned merges what is paid for already, whether it is used or not. Where one of it is not known nobody knows what of
+// the next is used.
+func (r *Refresher) owned(ctx context.Context, base *catalog.Catalog, res *Result) *catalog.Catalog {
+	found, err := r.Cloud.Reservations(ctx)
+	if err != nil {
+		r.kept(res, "capacity that the subscription has", err)
+		return base
+	}
+	users, err := r.payable(ctx, found)
+	if err != nil {
+		r.kept(res, "reserved instances and savings plans: what others run", err)
+		return base
+	}
+	bought, unpaid, err := r.reservedInstances(ctx, users)
+	if err != nil { // nothing is known to be paid by them, so that less is left of plans
+		r.kept(res, "reserved instances", err)
+		unpaid = users
+		before := func(k catalog.Reserved) bool { return k.Cloud != azure.Name || k.By != byReservedInstances }
+		bought = slices.DeleteFunc(base.Reserved(), before)
+	}
+	next, err := r.withReserved(append(bought, reserved(found)...), base)
+	if err != nil {
+		r.kept(res, "capacity that the subscription has", err)
+		return base
+	}
+	committed, err := r.committed(ctx, unpaid, next)
+	if err != nil {
+		r.kept(res, "savings plans", err)
+		return next
+	}
+	return committed
 }
 
 // kept notes what stays as it was.
@@ -107,7 +136,7 @@ func (r *Refresher) region(ctx context.Context, shipped, base *catalog.Catalog, 
 	if err != nil {
 		return nil, err
 	}
-	prices, err := r.priceList(ctx, name)
+	prices, err := r.priceList(ctx, name, "")
 	if err != nil {
 		r.kept(res, "prices of "+name, err)
 		prices = list{}

@@ -116,21 +116,28 @@ func New(cfg Config) (*Setup, error) {
 type Step struct {
 	Name     string
 	Commands []string // of az that make it
+	// Refused is why Azure would not make it, of a step that the rest does without.
+	Refused error
 
-	there  func(context.Context) (bool, error)
-	make   func(context.Context) error
-	remove func(context.Context) error // nil: it stays
+	optional bool
+	there    func(context.Context) (bool, error)
+	make     func(context.Context) error
+	remove   func(context.Context) error // nil: it stays
 }
 
-// Make looks at every step and makes what is not there. It tells of each, with whether it was there. Errors are
-// *cloud.Error, and say which step failed; what was made before stays.
+// Make looks at every step and makes what is not there. It tells of each, with whether it was there, and goes on
+// without one that the rest does not need and that Azure refuses. Errors are *cloud.Error, and say which step failed;
+// what was made before stays.
 func (s *Setup) Make(ctx context.Context, told func(step Step, was bool)) error {
 	for _, step := range s.Steps() {
 		was, err := step.there(ctx)
 		if err == nil && !was {
 			err = step.make(ctx)
 		}
-		if err != nil {
+		switch {
+		case err != nil && step.optional && ctx.Err() == nil:
+			step.Refused = azure.Typed(err)
+		case err != nil:
 			return fmt.Errorf("%s: %w", step.Name, azure.Typed(err))
 		}
 		told(step, was)
@@ -160,6 +167,8 @@ func (s *Setup) Remove(ctx context.Context, running func(context.Context) (int, 
 		}
 		switch {
 		case errors.Is(err, errStays):
+			continue
+		case err != nil && step.optional && ctx.Err() == nil: // who may not see it has not made it
 			continue
 		case err != nil:
 			return fmt.Errorf("%s: %w", step.Name, azure.Typed(err))

@@ -86,7 +86,7 @@ func TestASecondTimeChangesNothing(t *testing.T) {
 	w.arm.RemoveGroup()
 	w.arm.Unregister("Microsoft.Compute")
 	made, were := w.make()
-	if len(made) != 9 || len(were) != 1 || !w.arm.HasGroup() || !w.arm.Registered("Microsoft.Compute") {
+	if len(made) != 11 || len(were) != 1 || !w.arm.HasGroup() || !w.arm.Registered("Microsoft.Compute") {
 		t.Errorf("made %v; were there %v", made, were)
 	}
 	puts := w.arm.Calls("PUT resource") + w.arm.Calls("PUT group") + w.arm.Calls("POST register")
@@ -132,7 +132,7 @@ func TestRemovalTakesAwayWhatWasMade(t *testing.T) {
 	if err := w.setup().Remove(t.Context(), none, told); err != nil {
 		t.Fatal(err)
 	}
-	if len(removed) != 7 || w.arm.HasGroup() || len(w.arm.Resources()) != 0 || !w.arm.Registered("Microsoft.Compute") {
+	if len(removed) != 9 || w.arm.HasGroup() || len(w.arm.Resources()) != 0 || !w.arm.Registered("Microsoft.Compute") {
 		t.Errorf("removed %v; left: %v", removed, w.arm.Resources())
 	}
 	removed = nil
@@ -159,7 +159,7 @@ func TestAGroupOfOthersStays(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.arm.Settle()
-	if n := len(w.arm.Resources()); n != 8 {
+	if n := len(w.arm.Resources()); n != 10 {
 		t.Fatalf("%v", w.arm.Resources())
 	}
 	if err := w.setup().Remove(t.Context(), none, func(setup.Step) {}); err != nil {
@@ -190,6 +190,30 @@ func TestARefusalNamesTheStep(t *testing.T) {
 	err := w.setup().Make(t.Context(), func(setup.Step, bool) {})
 	if cloud.KindOf(err) != cloud.Auth || !strings.Contains(err.Error(), "role Tradewind tw machines") || !strings.Contains(err.Error(), "roleDefinitions/write") {
 		t.Error(err)
+	}
+}
+
+// Who may give no rights in the directory makes the rest, and is told what was left out and how it is made.
+func TestWithoutRightsInTheDirectoryTheRestIsMade(t *testing.T) {
+	w := newWorld(t, nil)
+	for _, kind := range []string{"GET", "PUT", "DELETE"} {
+		w.arm.Make(arm.Trouble{Kind: kind + " directory's right", Times: -1, Fault: &arm.Fault{Status: 403, Code: "AuthorizationFailed", Message: "no"}})
+	}
+	var refused []string
+	err := w.setup().Make(t.Context(), func(s setup.Step, was bool) {
+		if s.Refused != nil {
+			refused = append(refused, s.Name, s.Refused.Error(), strings.Join(s.Commands, "; "))
+		}
+	})
+	all := strings.Join(refused, "\n")
+	for _, want := range []string{"role Savings plan Reader", "AuthorizationFailed", "az role assignment create", "--scope /providers/Microsoft.BillingBenefits",
+		"role Reservations Reader", "--scope /providers/Microsoft.Capacity"} {
+		if err != nil || !strings.Contains(all, want) {
+			t.Errorf("%v: lacks %q: %s", err, want, all)
+		}
+	}
+	if err := w.setup().Remove(t.Context(), none, func(setup.Step) {}); err != nil || len(w.arm.Resources()) != 0 {
+		t.Errorf("%v, left %v", err, w.arm.Resources())
 	}
 }
 

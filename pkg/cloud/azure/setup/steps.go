@@ -28,6 +28,7 @@ func reads() []string {
 		"Microsoft.Compute/virtualMachines/read", "Microsoft.Compute/skus/read",
 		"Microsoft.Compute/locations/usages/read", "Microsoft.Resources/subscriptions/read",
 		"Microsoft.Resources/subscriptions/locations/read", "Microsoft.Resources/subscriptions/providers/read",
+		"Microsoft.Capacity/catalogs/read",
 	)
 }
 
@@ -58,7 +59,21 @@ func (s *Setup) Steps() []Step {
 	if s.cfg.Federation != nil {
 		steps = append(steps, s.identity(), s.trust())
 	}
-	return append(steps, s.assignment(inGroup), s.assignment(inAll))
+	steps = append(steps, s.assignment(inGroup), s.assignment(inAll))
+	for _, r := range benefits {
+		steps = append(steps, s.benefit(r))
+	}
+	return steps
+}
+
+// benefits are what belongs to the directory, of which no role in the subscription shows anything: Azure's own roles
+// that read it ("Azure built-in roles"; "Permissions to view and manage Azure savings plans").
+var benefits = []role{
+	{
+		of: "d534ad90-4ac5-4815-a178-b2e47397baab", what: "Savings plan Reader",
+		scope: "/providers/Microsoft.BillingBenefits",
+	},
+	{of: "582fc458-8989-419f-a480-75249bc5db7e", what: "Reservations Reader", scope: "/providers/Microsoft.Capacity"},
 }
 
 func (s *Setup) subscriptionID() string { return "/subscriptions/" + s.cfg.Subscription }
@@ -296,8 +311,17 @@ func (s *Setup) trust() Step {
 	}
 }
 
-// assignment gives a role to who buys.
-func (s *Setup) assignment(r role) Step {
+// assignment gives a role of this deployment to who buys.
+func (s *Setup) assignment(r role) Step { return s.assign(r, s.roleName(r), s.roleID(r)) }
+
+// benefit gives a role of Azure's own to who buys. Few people may do so, and machines are bought without it.
+func (s *Setup) benefit(r role) Step {
+	step := s.assign(r, r.what, "/providers/Microsoft.Authorization/roleDefinitions/"+r.of)
+	step.optional = true
+	return step
+}
+
+func (s *Setup) assign(r role, name, definition string) Step {
 	id := r.scope + "/providers/Microsoft.Authorization/roleAssignments/" + s.id("assignment "+r.of+" "+s.cfg.Principal)
 	who, kind := quote(s.cfg.Principal), s.cfg.PrincipalType
 	if s.cfg.Federation != nil {
@@ -310,13 +334,13 @@ func (s *Setup) assignment(r role) Step {
 		)
 	}
 	return Step{
-		Name: "assignment of role " + s.roleName(r),
+		Name: "assignment of role " + name,
 		Commands: []string{
 			fmt.Sprintf(
 				"az role assignment create --assignee-object-id %s --assignee-principal-type %s --role %s --scope %s",
 				who,
 				kind,
-				quote(s.roleName(r)),
+				quote(name),
 				r.scope,
 			),
 		},
@@ -333,7 +357,7 @@ func (s *Setup) assignment(r role) Step {
 				}
 			}
 			return s.put(ctx, id, roleVersion, armresources.GenericResource{Properties: map[string]any{
-				"roleDefinitionId": s.roleID(r), "principalId": object, "principalType": kind,
+				"roleDefinitionId": definition, "principalId": object, "principalType": kind,
 			}})
 		},
 		remove: func(ctx context.Context) error { return s.drop(ctx, id, roleVersion) },

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/capacity"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver/renew"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/gcp"
 )
 
@@ -82,9 +83,7 @@ func Committed(ctx context.Context, c *gcp.Cloud, s *compute.Service, known *cat
 	}
 	var all []catalog.Reserved
 	for _, on := range slices.Collect(maps.Values(found)) {
-		if on.Check() == nil && len(on.Commitment.Takes) > 0 { // else it is used up
-			all = append(all, *on)
-		}
+		all = append(all, *on)
 	}
 	return all, nil
 }
@@ -114,7 +113,8 @@ func commitments(ctx context.Context, c *gcp.Cloud, s *compute.Service, now time
 							Until: until, By: catalog.ByCommittedUse, Commitment: &catalog.Commitment{
 								What: at.family + " machines", Takes: map[string]capacity.Amount{}}}
 					}
-					found[at].Commitment.Has = found[at].Commitment.Has.Plus(amount(one.Resources))
+					found[at].Total = found[at].Total.Plus(amount(one.Resources))
+					found[at].Commitment.Has = found[at].Total
 					if !until.IsZero() && until.Before(found[at].Until) {
 						found[at].Until = until
 					}
@@ -192,5 +192,5 @@ func (r *Refresher) withCommitted(ctx context.Context, s *compute.Service, base 
 	if err != nil {
 		return nil, err
 	}
-	return base.WithTold(catalog.Told{Cloud: gcp.Name, Plans: true, Now: now}, found)
+	return base.WithTold(catalog.Told{Cloud: gcp.Name, Plans: true, Now: now}, renew.Left(found))
 }

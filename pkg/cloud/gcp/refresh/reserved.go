@@ -9,7 +9,9 @@ import (
 	compute "google.golang.org/api/compute/v1"
 
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/capacity"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver/renew"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/gcp"
 )
 
@@ -44,7 +46,7 @@ func Reserved(ctx context.Context, c *gcp.Cloud, s *compute.Service) (all []cata
 
 func region(zone string) string { return zone[:max(strings.LastIndexByte(zone, '-'), 0)] }
 
-// reserved is a reservation as the catalogue has it; ok is false for one that is of no use here, or is used up.
+// reserved is a reservation as the catalogue has it; ok is false for one that is of no use here.
 func reserved(zone string, r *compute.Reservation, ours int) (one catalog.Reserved, ok bool) {
 	specific := r.SpecificReservation
 	if r.Status != "READY" || specific == nil || specific.InstanceProperties == nil {
@@ -58,12 +60,12 @@ func reserved(zone string, r *compute.Reservation, ours int) (one catalog.Reserv
 	one = catalog.Reserved{
 		Cloud: gcp.Name, ID: gcp.ReservationID(zone, r.Name, r.SpecificReservationRequired), Region: region(zone),
 		Zone: zone, InstanceType: p.MachineType, By: "reservation",
-		Count: int(specific.Count-specific.InUseCount) + ours,
+		Count: int(specific.Count-specific.InUseCount) + ours, Total: capacity.Machines(int(specific.Count)),
 	}
 	if until, err := time.Parse(time.RFC3339, r.DeleteAtTime); err == nil {
 		one.Until = until
 	}
-	return one, one.Count > 0
+	return one, true
 }
 
 // consumed are how many machines of this deployment run on each reservation, by zone/name. Where a machine takes what
@@ -123,5 +125,5 @@ func (r *Refresher) withReserved(ctx context.Context, s *compute.Service, base *
 	if err != nil {
 		return nil, err
 	}
-	return base.WithTold(catalog.Told{Cloud: gcp.Name, Now: now}, found)
+	return base.WithTold(catalog.Told{Cloud: gcp.Name, Now: now}, renew.Left(found))
 }

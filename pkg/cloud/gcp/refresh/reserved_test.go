@@ -17,6 +17,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/gcp"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/gcp/refresh"
 )
 
 func said(c *catalog.Catalog) (all []string) {
@@ -148,5 +149,44 @@ func TestWhatAProjectHasCommittedItselfToIsFound(t *testing.T) {
 		return strings.Contains(s, "committed itself") && strings.Contains(s, "compute.commitments.list")
 	}) {
 		t.Errorf("%v, kept %v", said(again), res.Kept)
+	}
+}
+
+// A check shows all that the project has, used up or not, with what others use of it, and where it may not look the
+// command that mends it.
+func TestWhatAProjectHasIsTold(t *testing.T) {
+	w := newWorld(t, prices())
+	const zone = "us-central1-a"
+	w.gce.Occupy(w.gce.Reserve(zone, "full", "e2-standard-2", 2, true), 2)
+	w.gce.Reserve(zone, "mine", "n2-standard-4", 5, true)
+	w.gce.Commit("us-central1", "one", "GENERAL_PURPOSE_N2", 32, 128, time.Now().Add(time.Hour))
+	tell := func() (all []string) {
+		t.Helper()
+		told, lacks := refresh.Owned(t.Context(), w.r.Cloud)
+		for _, k := range told {
+			all = append(all, fmt.Sprintf("%s: %v of %v for %s%s", k.ID, k.Has, k.Total, k.InstanceType, k.What))
+		}
+		for _, l := range lacks {
+			if l.Fatal || !strings.HasPrefix(l.Mend, "gcloud projects add-iam-policy-binding") {
+				t.Errorf("%+v", l)
+			}
+			all = append(all, l.What)
+		}
+		return all
+	}
+	want := []string{
+		"res-us-central1-a.full: nothing of 2 machines for e2-standard-2",
+		"res-us-central1-a.mine: 5 machines of 5 machines for n2-standard-4",
+		"cud-n2-us-central1: 12 vCPUs and 48 GiB of 32 vCPUs and 128 GiB for n2 machines",
+	}
+	if got := tell(); !slices.Equal(got, want) {
+		t.Errorf("told\n%s", strings.Join(got, "\n"))
+	}
+	for _, method := range []string{"compute.regionCommitments.aggregatedList", "compute.reservations.aggregatedList"} {
+		w.gce.Refuse(method, gce.Fault{Code: 403, Reason: "forbidden", Message: "Required 'compute.x.list' permission"})
+		got := tell()
+		if last := got[len(got)-1]; !strings.HasPrefix(last, "what the project has ") || !strings.HasSuffix(last, "is not known: Required 'compute.x.list' permission") {
+			t.Errorf("%s: %s", method, last)
+		}
 	}
 }

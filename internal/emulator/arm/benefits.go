@@ -1,0 +1,189 @@
+package arm
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v8"
+)
+
+// Plan is a savings plan that the directory has bought.
+type Plan struct {
+	ID       string // its own
+	USD      float64
+	Currency string  // USD when empty
+	Term     string  // P1Y when empty
+	Scope    string  // Shared when empty, Single, ManagementGroup
+	Of       string  // the subscription of a single one; this one when empty
+	Group    string  // the resource group of a single one
+	State    string  // Succeeded when empty
+	Used     float64 // share of it in the last day
+	Starts   time.Time
+	Until    time.Time
+}
+
+// Commit has the directory buy savings plans.
+func (s *Server) Commit(plans ...Plan) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.plans = append(s.plans, plans...)
+}
+
+// RunOthers has others run machines of a size in the subscription, on demand or on the spot.
+func (s *Server) RunOthers(size, location string, n int, spot bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for range n {
+		name := "another-" + strconv.Itoa(len(s.machines))
+		vm := armcompute.VirtualMachine{Location: &location, Properties: &armcompute.VirtualMachineProperties{
+			HardwareProfile: &armcompute.HardwareProfile{VMSize: (*armcompute.VirtualMachineSizeTypes)(&size)}}}
+		if spot {
+			vm.Properties.Priority = to.Ptr(armcompute.VirtualMachinePriorityTypesSpot)
+		}
+		v := &virtual{name: name, model: vm, id: newID(), state: succeeded, running: true, made: s.cfg.Now()}
+		for _, z := range s.cfg.Sizes {
+			if z.Name == size {
+				v.size = z
+			}
+		}
+		s.machines[name] = v
+	}
+}
+
+// Bought is a reservation of virtual machines that the directory has.
+type Bought struct {
+	Size, Location string
+	Count          int
+	Kind           string // VirtualMachines when empty
+	Flexible       string // On when empty
+	Scope          string // Shared when empty
+	Of             string // the subscription of a single one
+	State          string // Succeeded when empty
+	Until          time.Time
+}
+
+// Buy has the directory buy reservations of virtual machines.
+func (s *Server) Buy(all ...Bought) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.bought = append(s.bought, all...)
+}
+
+// reservedInstances answers as "Reservation - List All" of 2022-11-01 is described.
+func (s *Server) reservedInstances(w http.ResponseWriter, r *http.Request) error {
+	if err := s.allowed(r, "reserved instances"); err != nil {
+		return err
+	}
+	type m = map[string]any
+	var all []any
+	for i, b := range s.bought {
+		is := m{"provisioningState": or(b.State, succeeded), "reservedResourceType": or(b.Kind, "VirtualMachines"),
+			"quantity": b.Count, "instanceFlexibility": or(b.Flexible, "On"), "term": "P1Y",
+			"appliedScopeType": or(b.Scope, "Shared")}
+		if b.Of != "" {
+			is["appliedScopes"] = []string{"/subscriptions/" + b.Of}
+		}
+		if !b.Until.IsZero() {
+			is["expiryDateTime"] = b.Until.UTC().Format(time.RFC3339Nano)
+		}
+		all = append(all, m{"location": b.Location, "sku": m{"name": b.Size}, "properties": is,
+			"id": "/providers/microsoft.capacity/reservationOrders/1/reservations/" + strconv.Itoa(i)})
+	}
+	return s.part(w, r, all)
+}
+
+// ratios answers as "Get Catalog" is described, for sizes with a ratio.
+func (s *Server) ratios(w http.ResponseWriter, r *http.Request) error {
+	query := r.URL.Query()
+	if err := s.allowed(r, "ratios"); err != nil {
+		return err
+	}
+	if query.Get("reservedResourceType") != "VirtualMachines" || query.Get("location") == "" {
+		return fault(http.StatusBadRequest, "InvalidLocationForCatalogRequest", "The location is not valid.")
+	}
+	type m = map[string]any
+	var all []any
+	for _, z := range s.cfg.Sizes {
+		if z.Ratio != "" {
+			all = append(all, m{"resourceType": "virtualMachines", "name": z.Name, "skuProperties": []m{
+				{"name": "Cores", "value": strconv.Itoa(z.VCPU)},
+				{"name": "ReservationsAutofitGroup", "value": z.Series},
+				{"name": "ReservationsAutofitRatio", "value": z.Ratio}}})
+		}
+	}
+	return s.part(w, r, all)
+}
+
+// benefitsPage is how many plans a page has here.
+const benefitsPage = 2
+
+// savingsPlans answers as "Savings Plan - List All" of 2022-11-01 is described.
+func (s *Server) savingsPlans(w http.ResponseWriter, r *http.Request) error {
+	query := r.URL.Query()
+	if query.Get("api-version") != "2022-11-01" {
+		return fault(http.StatusBadRequest, "InvalidApiVersionParameter", "The api-version '%s' is invalid.",
+			query.Get("api-version"))
+	}
+	if err := s.allowed(r, "savings plans"); err != nil {
+		return err
+	}
+	type m = map[string]any
+	var all []any
+	for _, p := range s.plans {
+		id := "/providers/microsoft.billingbenefits/savingsPlanOrders/20000000-0000-0000-0000-000000000000" +
+			"/savingsPlans/" + p.ID
+		scope := or(p.Scope, "Shared")
+		is := m{
+			"displayName": "Compute_SavingsPlan", "provisioningState": or(p.State, succeeded), "term": or(p.Term, "P1Y"),
+			"appliedScopeType": scope, "renew": false,
+			"commitment": m{"grain": "Hourly", "currencyCode": or(p.Currency, "USD"), "amount": p.USD},
+			"utilization": m{"trend": "SAME", "aggregates": []any{
+				m{"grain": 1, "grainUnit": "days", "value": 100 * p.Used, "valueUnit": "percentage"},
+				m{"grain": 7, "grainUnit": "days", "value": 1, "valueUnit": "percentage"},
+			}},
+		}
+		if scope == "Single" {
+			of := m{"subscriptionId": "/subscriptions/" + or(p.Of, s.cfg.Subscription)}
+			if p.Group != "" {
+				of["resourceGroupId"] = of["subscriptionId"].(string) + "/resourceGroups/" + p.Group
+			}
+			is["appliedScopeProperties"] = of
+		}
+		if !p.Starts.IsZero() {
+			is["benefitStartTime"] = p.Starts.UTC().Format(time.RFC3339Nano)
+		}
+		if !p.Until.IsZero() {
+			is["expiryDateTime"] = p.Until.UTC().Format(time.RFC3339Nano)
+		}
+		all = append(all, m{"id": id, "name": "20000000-0000-0000-0000-000000000000/" + p.ID,
+			"type": "Microsoft.BillingBenefits/savingsPlanOrders/savingsPlans",
+			"sku":  m{"name": "Compute_Savings_Plan"}, "properties": is})
+	}
+	return s.part(w, r, all)
+}
+
+// part writes a part of a list, as the $skiptoken asks for.
+func (s *Server) part(w http.ResponseWriter, r *http.Request, all []any) error {
+	query := r.URL.Query()
+	from, _ := strconv.Atoi(query.Get("$skiptoken"))
+	from = min(max(from, 0), len(all))
+	to := min(from+benefitsPage, len(all))
+	answer := map[string]any{"value": append([]any{}, all[from:to]...)}
+	if to < len(all) {
+		next := query
+		next.Set("$skiptoken", strconv.Itoa(to))
+		answer["nextLink"] = "http://" + r.Host + r.URL.Path + "?" + next.Encode()
+	}
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	return json.NewEncoder(w).Encode(answer)
+}
+
+func or(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
+}

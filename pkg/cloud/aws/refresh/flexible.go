@@ -1,0 +1,177 @@
+package refresh
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	awssdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/capacity"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/aws"
+)
+
+// inflexible are how families begin whose reserved instances are for their own size alone. AWS names some of each of
+// these, by generation; those of a later one are taken for the same until it is known, as less is planned by it then.
+var inflexible = []string{"g4", "g5", "g6", "g7", "gr", "hpc", "inf", "p5", "p6", "trn", "u-", "u7"}
+
+// units is what a machine of a type takes of reserved instances that are for all sizes of its family, in the units by
+// which AWS compares them: a small one is 1. ok is false for types that are not compared.
+//
+// Source: EC2 user guide, "Instance size flexibility" (normalisation factors, and what is not flexible).
+func units(kind string) (family string, takes capacity.Amount, ok bool) {
+	family, size, ok := strings.Cut(kind, ".")
+	if !ok || slices.ContainsFunc(inflexible, func(begin string) bool { return strings.HasPrefix(family, begin) }) {
+		return "", takes, false
+	}
+	centi := map[string]int64{"nano": 25, "micro": 50, "small": 100, "medium": 200, "large": 400, "xlarge": 800}[size]
+	if times, many := strings.CutSuffix(size, "xlarge"); many && centi == 0 {
+		n, err := strconv.ParseInt(times, 10, 32)
+		if err != nil || n < 2 {
+			return "", takes, false
+		}
+		centi = 800 * n
+	}
+	return family, capacity.Amount{CentiUnits: centi}, centi > 0 // of bare metal nobody says which size it is
+}
+
+// payable is all that reserved instances and plans may pay for without machines of this deployment: what others run on
+// demand and on nothing that is reserved, and all that is, whether it is used or not.
+func payable(running []instance, active []types.CapacityReservation) (all []instance) {
+	for _, i := range running {
+		if !i.ours && !i.spot && i.reservation == "" {
+			all = append(all, i)
+		}
+	}
+	for _, r := range active {
+		one := instance{kind: awssdk.ToString(r.InstanceType), reservation: awssdk.ToString(r.CapacityReservationId)}
+		all = append(all, slices.Repeat([]instance{one}, max(int(awssdk.ToInt32(r.TotalInstanceCount)), 0))...)
+	}
+	return all
+}
+
+// bought is what reserved instances are for: machines of a type in a zone, of a type in the region, or of a family.
+type bought struct{ what, zone string }
+
+// reservedInstances adds up what they are for and takes what machines of others, and capacity that is reserved, use of
+// it: those of a zone first, which pay for nothing that is reserved, then those of the region. The rest is what is not
+// paid, or in part only; a part is used up by it.
+//
+// Source: EC2 user guide, "How Reserved Instance discounts are applied".
+func reservedInstances(ctx context.Context, client *ec2.Client, region string, zones map[string]string,
+	users []instance) (all []catalog.Reserved, rest []instance, err error) {
+	out, err := client.DescribeReservedInstances(ctx, &ec2.DescribeReservedInstancesInput{
+		Filters: []types.Filter{{Name: awssdk.String("state"), Values: []string{"active"}}},
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	all, rest = tally(out.ReservedInstances, region, zones, users)
+	return all, rest, nil
+}
+
+func tally(active []types.ReservedInstances, region string, zones map[string]string,
+	users []instance) (all []catalog.Reserved, rest []instance) {
+	found, left := map[bought]*catalog.Reserved{}, map[bought]capacity.Amount{}
+	var order []bought
+	for _, r := range active {
+		if r.State != types.ReservedInstanceStateActive || r.InstanceTenancy != shared ||
+			!strings.HasPrefix(string(r.ProductDescription), linux) {
+			continue
+		}
+		kind := string(r.InstanceType)
+		at, takes := bought{kind, awssdk.ToString(r.AvailabilityZone)}, capacity.Machines(1)
+		if family, n, ok := units(kind); ok && at.zone == "" {
+			at, takes = bought{family, ""}, n
+		}
+		one := found[at]
+		if one == nil {
+			one = &catalog.Reserved{Cloud: aws.Name, Region: region, Zone: zones[at.zone], By: byReservedInstances,
+				ID: "ri-" + at.what + "-" + cmp.Or(zones[at.zone], region)}
+			if takes.CentiUnits == 0 {
+				one.InstanceType = kind
+			} else {
+				one.Commitment = &catalog.Commitment{What: at.what + " machines"}
+			}
+			found[at] = one
+			order = append(order, at)
+		}
+		has := takes.Times(int(awssdk.ToInt32(r.InstanceCount)))
+		left[at], one.Total = left[at].Plus(has), one.Total.Plus(has)
+		if end := awssdk.ToTime(r.End); one.Until.IsZero() || end.Before(one.Until) {
+			one.Until = end
+		}
+	}
+	for _, u := range users {
+		if !pay(left, u) {
+			rest = append(rest, u)
+		}
+	}
+	for _, at := range order {
+		one := found[at]
+		if one.Commitment != nil {
+			one.Commitment.Has = left[at]
+		} else {
+			one.Count = int(left[at].Machines)
+		}
+		all = append(all, *one)
+	}
+	return all, rest
+}
+
+// byReservedInstances is how such capacity is known.
+const byReservedInstances = "reserved instances"
+
+// pay takes what a machine uses, and says whether it is paid in full.
+func pay(left map[bought]capacity.Amount, u instance) bool {
+	ways := []bought{{u.kind, u.zone}, {u.kind, ""}}
+	if u.reservation != "" {
+		ways = ways[1:]
+	}
+	for _, at := range ways {
+		if left[at].Machines > 0 {
+			left[at] = left[at].Minus(capacity.Machines(1))
+			return true
+		}
+	}
+	family, takes, ok := units(u.kind)
+	at := bought{family, ""}
+	if !ok || left[at].CentiUnits == 0 {
+		return false
+	}
+	full := takes.Within(left[at])
+	left[at] = capacity.Amount{CentiUnits: max(left[at].CentiUnits-takes.CentiUnits, 0)}
+	return full
+}
+
+// covering says of those for a family what each of its types takes, as far as a catalogue has them in the region.
+func covering(paid []catalog.Reserved, region string, known *catalog.Catalog) (all []catalog.Reserved) {
+	families := map[string]map[string]capacity.Amount{}
+	for _, p := range paid {
+		if p.Commitment != nil {
+			family, _, _ := strings.Cut(p.Commitment.What, " ")
+			families[family] = map[string]capacity.Amount{}
+		}
+	}
+	if len(families) > 0 {
+		for o := range known.All() {
+			family, takes, ok := units(o.InstanceType)
+			if ok && o.Cloud == aws.Name && o.Region == region && families[family] != nil {
+				families[family][region+"/"+o.InstanceType] = takes
+			}
+		}
+	}
+	for _, p := range paid {
+		if p.Commitment != nil {
+			family, _, _ := strings.Cut(p.Commitment.What, " ")
+			p.Commitment.Takes = families[family]
+		}
+		all = append(all, p)
+	}
+	return all
+}
