@@ -263,7 +263,8 @@ func reservedLine(k driver.Reserved) string {
 	case k.Has == k.Total:
 		return fmt.Sprintf("reserved: %s for %s%s", k.Total, name, price)
 	}
-	return fmt.Sprintf("reserved: %s for %s, of which others use %s%s", k.Total, name, k.Total.Minus(k.Has).Floor(), price)
+	others := k.Total.Minus(k.Has).Floor()
+	return fmt.Sprintf("reserved: %s for %s, of which others use %s%s", k.Total, name, others, price)
 }
 
 func (a app) printCheck(r CloudCheck, output *command.Choice) error {

@@ -137,8 +137,8 @@ func (s *Server) savingsPlans(w http.ResponseWriter, r *http.Request) error {
 			"/savingsPlans/" + p.ID
 		scope := or(p.Scope, "Shared")
 		is := m{
-			"displayName": "Compute_SavingsPlan", "provisioningState": or(p.State, succeeded), "term": or(p.Term, "P1Y"),
-			"appliedScopeType": scope, "renew": false,
+			"displayName": "Compute_SavingsPlan", "provisioningState": or(p.State, succeeded),
+			"term": or(p.Term, "P1Y"), "appliedScopeType": scope, "renew": false,
 			"commitment": m{"grain": "Hourly", "currencyCode": or(p.Currency, "USD"), "amount": p.USD},
 			"utilization": m{"trend": "SAME", "aggregates": []any{
 				m{"grain": 1, "grainUnit": "days", "value": 100 * p.Used, "valueUnit": "percentage"},

@@ -195,12 +195,17 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) error {
 	if m := operationPath.FindStringSubmatch(r.URL.Path); m != nil {
 		return s.poll(w, m[1])
 	}
-	if plansPath.MatchString(r.URL.Path) {
+	switch {
+	case plansPath.MatchString(r.URL.Path):
 		return s.savingsPlans(w, r)
-	}
-	if boughtPath.MatchString(r.URL.Path) {
+	case boughtPath.MatchString(r.URL.Path):
 		return s.reservedInstances(w, r)
 	}
+	return s.resource(w, r)
+}
+
+// resource answers what is asked of a resource, or of a list of them, of the subscription or the directory.
+func (s *Server) resource(w http.ResponseWriter, r *http.Request) error {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	directory := strings.EqualFold(parts[0], "providers")
 	if !directory && (len(parts) < 2 || !strings.EqualFold(parts[1], s.cfg.Subscription)) {
@@ -221,6 +226,11 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) error {
 	if err := s.allowed(r, to.kind); err != nil {
 		return err
 	}
+	return s.hand(w, r, to, parts, directory)
+}
+
+// hand hands a request to the SDK's fake server of what it asks for.
+func (s *Server) hand(w http.ResponseWriter, r *http.Request, to *route, parts []string, directory bool) error {
 	if !directory && len(parts) > 3 && strings.EqualFold(parts[2], "resourceGroups") && to.kind != "group" &&
 		!s.groups[strings.ToLower(parts[3])] {
 		return fault(http.StatusNotFound, "ResourceGroupNotFound", "Resource group '%s' could not be "+

@@ -153,8 +153,8 @@ func pagesOf[T any](ctx context.Context, c *Cloud, path string, query url.Values
 	return fmt.Errorf("%s: more than %d pages", path, mostBenefits)
 }
 
-// Reservation is a number of machines that the directory has paid for ahead: a price, which machines of their type have,
-// or those of all sizes of its group where it is flexible.
+// Reservation is a number of machines that the directory has paid for ahead: a price, which machines of their type
+// have, or those of all sizes of its group where it is flexible.
 type Reservation struct {
 	Region, InstanceType string
 	Count                int

@@ -33,8 +33,8 @@ type (
 		Sibling() cloud.Cloud
 	}
 	// Reserving is a cloud whose account can have capacity already. Reserve has it have some, for so many machines of
-	// the harness's offer on demand, and returns the offer on it; Unreserve takes that away again. Beside is how many of
-	// the machines that there really are run at their own price, on nothing that is reserved.
+	// the harness's offer on demand, and returns the offer on it; Unreserve takes that away again. Beside is how many
+	// of the machines that there really are run at their own price, on nothing that is reserved.
 	Reserving interface {
 		Reserve(machines int) (offer cloud.Offer, ok bool)
 		Unreserve()
@@ -92,7 +92,8 @@ func whatIsReservedIsUsed(s *suite) {
 	s.empty()
 	reserving.Unreserve()
 	if machines, err := s.Cloud().Launch(s.ctx, reserved("e", 2)); cloud.KindOf(err) != cloud.Capacity {
-		s.Errorf("what is reserved no more is refused as %s, with machines %v: %v", cloud.KindOf(err), ids(machines), err)
+		s.Errorf("what is reserved no more is refused as %s, with machines %v: %v", cloud.KindOf(err), ids(machines),
+			err)
 	}
 	s.empty()
 }

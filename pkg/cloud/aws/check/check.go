@@ -89,7 +89,7 @@ func (c *Checker) Check(ctx context.Context) (driver.Report, error) {
 	return r, ctx.Err()
 }
 
-// unknown is what is not known for want of rights, or of an answer. Nothing of it is used then, and machines are bought.
+// unknown is what is not known for want of rights, or of an answer. Nothing of it is used then: machines are bought.
 func unknown(what, identity string, err error, rights ...string) driver.Lack {
 	l := lack(err)
 	if l.Mend == mendRights {

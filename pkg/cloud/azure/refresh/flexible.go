@@ -24,8 +24,8 @@ type group struct {
 }
 
 // reservedInstances adds up the reservations of virtual machines and takes what others use of them: machines on demand,
-// and all capacity that is reserved. rest is what of it (REGION/TYPE) is not paid, or in part only; a part is used up by
-// it.
+// and all capacity that is reserved. rest is what of it (REGION/TYPE) is not paid, or in part only; a part is used
+// up by it.
 //
 // Source: Azure documentation, "Virtual machine size flexibility with Reserved VM Instances" and "How reservation
 // discounts apply".

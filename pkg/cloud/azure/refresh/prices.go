@@ -73,15 +73,22 @@ func (i item) price() (p Price, ok bool) {
 	}
 	spot := strings.HasSuffix(i.SKU, " Spot") || strings.HasSuffix(i.Meter, " Spot")
 	p = Price{InstanceType: i.ARM, Spot: spot, USD: i.Retail, From: i.From}
+	if !spot {
+		i.plans(&p)
+	}
+	return p, true
+}
+
+// plans reads what a line says of a price with savings plans.
+func (i item) plans(p *Price) {
 	for _, plan := range i.Plans {
-		switch known := plan.Retail > 0 && plan.Retail < maxUSD && !spot; {
+		switch known := plan.Retail > 0 && plan.Retail < maxUSD; {
 		case known && plan.Term == "1 Year":
 			p.OneYear = plan.Retail
 		case known && plan.Term == "3 Years":
 			p.ThreeYears = plan.Retail
 		}
 	}
-	return p, true
 }
 
 // DecodePrices reads the prices of machines from a page of the price list, and where the next page is, if there is one.
