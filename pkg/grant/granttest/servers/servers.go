@@ -8,8 +8,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/tradewind-broker/tradewind/internal/emulator"
 )
 
@@ -110,7 +114,7 @@ func start(tb testing.TB, server emulator.Server) string {
 func Minio(tb testing.TB) string {
 	tb.Helper()
 	dir := tb.TempDir()
-	return start(tb, emulator.Server{Name: "minio", Command: func(tools, port string) ([]string, error) {
+	endpoint := start(tb, emulator.Server{Name: "minio", Command: func(tools, port string) ([]string, error) {
 		program := filepath.Join(tools, "bin", "minio")
 		env := []string{
 			"/usr/bin/env", "MINIO_ROOT_USER=" + S3AccessKey, "MINIO_ROOT_PASSWORD=" + S3SecretKey,
@@ -119,4 +123,17 @@ func Minio(tb testing.TB) string {
 		return append(env, program, "server", "--quiet", "--address", "127.0.0.1:"+port, dir+"/data"),
 			installed("minio", program)
 	}})
+	// It answers before it knows who may borrow.
+	lender := sts.New(sts.Options{Region: "us-east-1", BaseEndpoint: &endpoint,
+		Credentials: credentials.NewStaticCredentialsProvider(S3AccessKey, S3SecretKey, "")})
+	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+		role := "arn:aws:iam::123456789012:role/any"
+		_, err := lender.AssumeRole(tb.Context(), &sts.AssumeRoleInput{RoleArn: &role, RoleSessionName: &role})
+		if err == nil || !strings.Contains(err.Error(), "not initialized") {
+			return endpoint
+		}
+		if time.Since(began) > time.Minute {
+			tb.Fatal(err)
+		}
+	}
 }
