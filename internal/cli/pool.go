@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -118,10 +117,7 @@ func poolState(p *view.PoolView) string {
 }
 
 // share is how much is in use of what there is.
-func share(used, has float64) string { return round(used) + "/" + round(has) }
-
-// round writes an amount to a tenth.
-func round(v float64) string { return strings.TrimSuffix(fmt.Sprintf("%.1f", v), ".0") }
+func share(used, has float64) string { return text.Tenth(used) + "/" + text.Tenth(has) }
 
 func gpus(used, has record.Capacity) string {
 	if has.Accelerators == 0 {

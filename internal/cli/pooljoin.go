@@ -321,9 +321,9 @@ func (a *app) announceMachine(cfg *pool.Config, output *command.Choice) {
 
 // amounts writes what a machine has, or a task holds of it.
 func amounts(c wire.PoolCapacity) string {
-	s := fmt.Sprintf("%s vCPU, %s GiB", round(c.CPUs), round(c.MemoryGiB))
+	s := fmt.Sprintf("%s vCPU, %s GiB", text.Tenth(c.CPUs), text.Tenth(c.MemoryGiB))
 	if c.Accelerators > 0 {
-		s += ", " + round(c.Accelerators) + " " + text.Clean(c.Accelerator)
+		s += ", " + text.Tenth(c.Accelerators) + " " + text.Clean(c.Accelerator)
 	}
 	return s
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
-	"github.com/tradewind-broker/tradewind/internal/cli/watching"
 )
 
 func (a *app) rerunCommand() *cobra.Command {
@@ -61,18 +60,4 @@ func (a *app) rerun(ctx context.Context, s *conn, arg, key string, output *comma
 	}
 	a.Tell("submitted %s again; `tradewind status -w %s%s` follows it", id, again.ID, a.brokerHint(s))
 	return a.Printf("%s\n", again.ID)
-}
-
-// watched is how the commands that look at markets and queues find their broker.
-func (a *app) watched() watching.Brokers {
-	return watching.Brokers{
-		Flags: a.brokerFlags,
-		Find: func(ctx context.Context, state string) (watching.Asked, func() error, error) {
-			s, err := a.read(ctx, state)
-			if err != nil {
-				return nil, nil, err
-			}
-			return s, s.Close, nil
-		},
-	}
 }

@@ -193,6 +193,9 @@ func List(words []string, conjunction string) string {
 	}
 }
 
+// Tenth writes a number to a tenth, without one that is 0.
+func Tenth(v float64) string { return strings.TrimSuffix(fmt.Sprintf("%.1f", v), ".0") }
+
 // Number writes a number with as many digits as it needs.
 func Number(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 

@@ -1,6 +1,7 @@
 package watching
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -90,12 +91,7 @@ func bidsOf(bids []view.Bid) string {
 	if len(bids) == 0 {
 		return ""
 	}
-	most := slices.MaxFunc(bids, func(a, b view.Bid) int {
-		if a.MaxUSD < b.MaxUSD {
-			return -1
-		}
-		return 1
-	})
+	most := slices.MaxFunc(bids, func(a, b view.Bid) int { return cmp.Compare(a.MaxUSD, b.MaxUSD) })
 	if len(bids) == 1 {
 		return fmt.Sprintf("%s up to %s", most.Job, text.USD(most.MaxUSD))
 	}

@@ -2,7 +2,6 @@ package watching
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -58,13 +57,11 @@ func usageTable(u *api.UsageView) *text.Table {
 		{Name: "VCPU OVER " + strings.ToUpper(text.Span(u.Now.Sub(u.From))), Optional: 1},
 	}}
 	for _, q := range u.Queues {
-		t.Row(q.Name, rounded(mean(q.Running)), rounded(slices.Max(q.Running)), rounded(mean(q.VCPUs)),
-			rounded(slices.Max(q.VCPUs)), spark(q))
+		t.Row(q.Name, text.Tenth(mean(q.Running)), text.Tenth(slices.Max(q.Running)), text.Tenth(mean(q.VCPUs)),
+			text.Tenth(slices.Max(q.VCPUs)), spark(q))
 	}
 	return t
 }
-
-func rounded(v float64) string { return strings.TrimSuffix(fmt.Sprintf("%.1f", v), ".0") }
 
 func mean(values []float64) float64 {
 	sum := 0.0

@@ -1,6 +1,7 @@
 package arm
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"strconv"
@@ -80,9 +81,9 @@ func (s *Server) reservedInstances(w http.ResponseWriter, r *http.Request) error
 	type m = map[string]any
 	var all []any
 	for i, b := range s.bought {
-		is := m{"provisioningState": or(b.State, succeeded), "reservedResourceType": or(b.Kind, "VirtualMachines"),
-			"quantity": b.Count, "instanceFlexibility": or(b.Flexible, "On"), "term": "P1Y",
-			"appliedScopeType": or(b.Scope, "Shared")}
+		is := m{"provisioningState": cmp.Or(b.State, succeeded),
+			"reservedResourceType": cmp.Or(b.Kind, "VirtualMachines"), "quantity": b.Count, "instanceFlexibility": cmp.Or(b.Flexible, "On"), "term": "P1Y",
+			"appliedScopeType": cmp.Or(b.Scope, "Shared")}
 		if b.Of != "" {
 			is["appliedScopes"] = []string{"/subscriptions/" + b.Of}
 		}
@@ -135,18 +136,18 @@ func (s *Server) savingsPlans(w http.ResponseWriter, r *http.Request) error {
 	for _, p := range s.plans {
 		id := "/providers/microsoft.billingbenefits/savingsPlanOrders/20000000-0000-0000-0000-000000000000" +
 			"/savingsPlans/" + p.ID
-		scope := or(p.Scope, "Shared")
+		scope := cmp.Or(p.Scope, "Shared")
 		is := m{
-			"displayName": "Compute_SavingsPlan", "provisioningState": or(p.State, succeeded),
-			"term": or(p.Term, "P1Y"), "appliedScopeType": scope, "renew": false,
-			"commitment": m{"grain": "Hourly", "currencyCode": or(p.Currency, "USD"), "amount": p.USD},
+			"displayName": "Compute_SavingsPlan", "provisioningState": cmp.Or(p.State, succeeded),
+			"term": cmp.Or(p.Term, "P1Y"), "appliedScopeType": scope, "renew": false,
+			"commitment": m{"grain": "Hourly", "currencyCode": cmp.Or(p.Currency, "USD"), "amount": p.USD},
 			"utilization": m{"trend": "SAME", "aggregates": []any{
 				m{"grain": 1, "grainUnit": "days", "value": 100 * p.Used, "valueUnit": "percentage"},
 				m{"grain": 7, "grainUnit": "days", "value": 1, "valueUnit": "percentage"},
 			}},
 		}
 		if scope == "Single" {
-			of := m{"subscriptionId": "/subscriptions/" + or(p.Of, s.cfg.Subscription)}
+			of := m{"subscriptionId": "/subscriptions/" + cmp.Or(p.Of, s.cfg.Subscription)}
 			if p.Group != "" {
 				of["resourceGroupId"] = of["subscriptionId"].(string) + "/resourceGroups/" + p.Group
 			}
@@ -179,11 +180,4 @@ func (s *Server) part(w http.ResponseWriter, r *http.Request, all []any) error {
 	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	return json.NewEncoder(w).Encode(answer)
-}
-
-func or(s, otherwise string) string {
-	if s == "" {
-		return otherwise
-	}
-	return s
 }

@@ -26,12 +26,7 @@ type SavingsPlan struct {
 	Used float64
 }
 
-// savingsPlans is a page of them ("Savings Plan - List All").
-type savingsPlans struct {
-	Value []savingsPlan `json:"value"`
-	Next  string        `json:"nextLink"`
-}
-
+// savingsPlan is one as "Savings Plan - List All" tells it.
 type savingsPlan struct {
 	ID  string `json:"id"`
 	SKU struct {
@@ -95,17 +90,8 @@ func (c *Cloud) forUs(scopeType string, s appliedScope) bool {
 
 // SavingsPlans are those in force that are for machines of the deployment, as far as one may see them: they belong to
 // the directory, not to the subscription, so that whoever has no right there sees none, or is refused.
-func (c *Cloud) SavingsPlans(ctx context.Context) (all []SavingsPlan, err error) {
-	err = pages(ctx, c, "/providers/Microsoft.BillingBenefits/savingsPlans", benefitsVersion,
-		func(page *savingsPlans) string {
-			for i := range page.Value {
-				if one, ok := c.savingsPlan(&page.Value[i]); ok {
-					all = append(all, one)
-				}
-			}
-			return page.Next
-		})
-	return all, err
+func (c *Cloud) SavingsPlans(ctx context.Context) ([]SavingsPlan, error) {
+	return inForce(ctx, c, "/providers/Microsoft.BillingBenefits/savingsPlans", c.savingsPlan)
 }
 
 func (c *Cloud) savingsPlan(p *savingsPlan) (one SavingsPlan, ok bool) {
@@ -128,25 +114,37 @@ func (c *Cloud) savingsPlan(p *savingsPlan) (one SavingsPlan, ok bool) {
 	return one, true
 }
 
-// pages asks for all pages of a list that the SDK's clients at hand have no call for. next takes one and returns where
-// the one after it is. Errors are typed.
-func pages[T any](ctx context.Context, c *Cloud, path, version string, next func(*T) (link string)) error {
-	return pagesOf(ctx, c, path, url.Values{"api-version": {version}}, next)
+// inForce are the benefits of a list that read takes for such as are of use.
+func inForce[T, B any](ctx context.Context, c *Cloud, path string, read func(*T) (B, bool)) (all []B, err error) {
+	err = list(ctx, c, path, url.Values{}, func(t *T) {
+		if one, ok := read(t); ok {
+			all = append(all, one)
+		}
+	})
+	return all, err
 }
 
-func pagesOf[T any](ctx context.Context, c *Cloud, path string, query url.Values, next func(*T) (link string)) error {
+// list tells each element of a list, of all its pages, that the SDK's clients at hand have no call for. Errors are
+// typed.
+func list[T any](ctx context.Context, c *Cloud, path string, query url.Values, each func(*T)) error {
+	query.Set("api-version", benefitsVersion)
 	for range mostBenefits {
-		var page T
+		var page struct {
+			Value []T    `json:"value"`
+			Next  string `json:"nextLink"`
+		}
 		if err := c.askFor(ctx, path, query, &page); err != nil {
 			return Typed(err)
 		}
-		link := next(&page)
-		if link == "" {
+		for i := range page.Value {
+			each(&page.Value[i])
+		}
+		if page.Next == "" {
 			return nil
 		}
-		u, err := url.Parse(link)
+		u, err := url.Parse(page.Next)
 		if err != nil {
-			return fmt.Errorf("%s: the next page is at %.100q", path, link)
+			return fmt.Errorf("%s: the next page is at %.100q", path, page.Next)
 		}
 		path, query = u.Path, u.Query() // of the same host, whatever it says: the token goes there
 	}
@@ -162,12 +160,7 @@ type Reservation struct {
 	Until                time.Time
 }
 
-// reservedVMs is a page of them ("Reservation - List All").
-type reservedVMs struct {
-	Value []reservedVM `json:"value"`
-	Next  string       `json:"nextLink"`
-}
-
+// reservedVM is one as "Reservation - List All" tells it.
 type reservedVM struct {
 	Location string `json:"location"`
 	SKU      struct {
@@ -187,16 +180,8 @@ type reservedVM struct {
 
 // ReservedInstances are the reservations of virtual machines in force that are for machines of the deployment, in its
 // regions, as far as one may see them: they belong to the directory, as savings plans do.
-func (c *Cloud) ReservedInstances(ctx context.Context) (all []Reservation, err error) {
-	err = pages(ctx, c, "/providers/Microsoft.Capacity/reservations", benefitsVersion, func(page *reservedVMs) string {
-		for i := range page.Value {
-			if one, ok := c.reservedInstance(&page.Value[i]); ok {
-				all = append(all, one)
-			}
-		}
-		return page.Next
-	})
-	return all, err
+func (c *Cloud) ReservedInstances(ctx context.Context) ([]Reservation, error) {
+	return inForce(ctx, c, "/providers/Microsoft.Capacity/reservations", c.reservedInstance)
 }
 
 func (c *Cloud) reservedInstance(r *reservedVM) (one Reservation, ok bool) {
@@ -225,35 +210,29 @@ type Ratio struct {
 
 // Ratios are those of a region, by machine type ("Get Catalog").
 func (c *Cloud) Ratios(ctx context.Context, region string) (map[string]Ratio, error) {
-	type offers struct {
-		Value []struct {
-			Name       string `json:"name"`
-			Properties []struct {
-				Name  string `json:"name"`
-				Value string `json:"value"`
-			} `json:"skuProperties"`
-		} `json:"value"`
-		Next string `json:"nextLink"`
+	type size struct {
+		Name       string `json:"name"`
+		Properties []struct {
+			Name  string `json:"name"`
+			Value string `json:"value"`
+		} `json:"skuProperties"`
 	}
 	all := map[string]Ratio{}
-	err := pagesOf(ctx, c, "/subscriptions/"+c.cfg.Subscription+"/providers/Microsoft.Capacity/catalogs", url.Values{
-		"api-version": {benefitsVersion}, "reservedResourceType": {"VirtualMachines"}, "location": {region},
-	}, func(page *offers) string {
-		for _, o := range page.Value {
-			var one Ratio
-			for _, p := range o.Properties {
-				switch p.Name {
-				case "ReservationsAutofitGroup", "InstanceSizeFlexibilityGroup":
-					one.Group = p.Value
-				case "ReservationsAutofitRatio", "InstanceSizeFlexibilityRatio":
-					one.Ratio = p.Value
-				}
-			}
-			if one.Group != "" && one.Ratio != "" {
-				all[o.Name] = one
+	err := list(ctx, c, "/subscriptions/"+c.cfg.Subscription+"/providers/Microsoft.Capacity/catalogs", url.Values{
+		"reservedResourceType": {"VirtualMachines"}, "location": {region},
+	}, func(z *size) {
+		var one Ratio
+		for _, p := range z.Properties {
+			switch p.Name {
+			case "ReservationsAutofitGroup", "InstanceSizeFlexibilityGroup":
+				one.Group = p.Value
+			case "ReservationsAutofitRatio", "InstanceSizeFlexibilityRatio":
+				one.Ratio = p.Value
 			}
 		}
-		return page.Next
+		if one.Group != "" && one.Ratio != "" {
+			all[z.Name] = one
+		}
 	})
 	return all, err
 }
