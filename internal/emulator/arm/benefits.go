@@ -82,7 +82,8 @@ func (s *Server) reservedInstances(w http.ResponseWriter, r *http.Request) error
 	var all []any
 	for i, b := range s.bought {
 		is := m{"provisioningState": cmp.Or(b.State, succeeded),
-			"reservedResourceType": cmp.Or(b.Kind, "VirtualMachines"), "quantity": b.Count, "instanceFlexibility": cmp.Or(b.Flexible, "On"), "term": "P1Y",
+			"reservedResourceType": cmp.Or(b.Kind, "VirtualMachines"), "quantity": b.Count,
+			"instanceFlexibility": cmp.Or(b.Flexible, "On"), "term": "P1Y",
 			"appliedScopeType": cmp.Or(b.Scope, "Shared")}
 		if b.Of != "" {
 			is["appliedScopes"] = []string{"/subscriptions/" + b.Of}
