@@ -25,9 +25,10 @@ help: ## Show this help
 	@grep -hE '^[a-z][a-z-]*:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  \033[1m%-18s\033[0m %s\n", $$1, $$2}'
 
 .PHONY: build
-build: ## Build bin/tradewind
+build: ## Build bin/tradewind, and bin/tradewind-agent for machines on this computer
 	@mkdir -p bin
 	$(GO) build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o $(BIN) ./cmd/tradewind
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o $(dir $(BIN))tradewind-agent ./cmd/tradewind-agent
 
 .PHONY: run
 run: build ## Plan and run the demonstration: a full zone, a spot interruption, a resumed checkpoint

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 
 	"github.com/tradewind-broker/tradewind/pkg/agent"
@@ -16,5 +17,9 @@ var version = "dev"
 func main() {
 	proc.Reexec()
 	rsh.Reexec()
+	if len(os.Args) == 2 && os.Args[1] == "--version" {
+		fmt.Println("tradewind-agent", version)
+		return
+	}
 	os.Exit(agent.Main(os.Environ(), version))
 }

@@ -137,6 +137,9 @@ func (a *app) running(ctx context.Context, state, what string) (*conn, error) {
 func (a *app) start(ctx context.Context, o host.Options) (*conn, error) {
 	o.State, o.Version, o.Stores = absolute(o.State), a.Version, ambient.Stores()
 	o.Secrets = ambient.Secrets()
+	if !o.Passive {
+		o.Agent = a.Agent(ctx)
+	}
 	if o.Log == nil {
 		o.Log = a.logger(slog.LevelError)
 	}

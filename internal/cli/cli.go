@@ -15,6 +15,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/about"
 	"github.com/tradewind-broker/tradewind/internal/cli/clouds"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
+	"github.com/tradewind-broker/tradewind/internal/cli/dashboard"
 	"github.com/tradewind-broker/tradewind/internal/cli/deployment"
 	"github.com/tradewind-broker/tradewind/internal/cli/doctor"
 	"github.com/tradewind-broker/tradewind/internal/cli/initial"
@@ -142,7 +143,7 @@ func (a *app) root() *cobra.Command {
 	a.add(root, groupOperate, a.upCommand(), clouds.Command(a.App, a.kits, a.brokers.Find, a.elsewhere(), a.logger),
 		deployment.Command(a.App), a.queueCommand(),
 		a.poolCommand(),
-		a.dlqCommand(), tesproxy.Command(a.App, a.spoken()),
+		a.dlqCommand(), dashboard.Command(a.App, a.shown(enabled)), tesproxy.Command(a.App, a.spoken()),
 		doctor.Command(a.App, a.brokers.Find), lab.Chaos(a.App), lab.Windtunnel(a.App), about.Version(a.App),
 		about.Upgrade(a.App))
 	a.add(root, groupOperate, watching.Commands(a.App, a.watched())...)

@@ -105,6 +105,7 @@ tradewind deploy aws: diff destroy yes name region regions cloud data-buckets ma
 tradewind deploy kubernetes: context namespace create-namespace image image-pull-secrets clouds public-url pod-namespaces callers storage storage-class dry-run remove keep-data yes output
 tradewind chaos: seeds jobs history output
 tradewind windtunnel: schedulers partitions slots rate load phase policy gap switch score-variance candidates seed output
+tradewind dashboard: port catalog endpoint state
 tradewind tes: port endpoint state
 tradewind doctor: state catalog output
 tradewind version: output

@@ -113,7 +113,7 @@ const killWithin = 20 * time.Second
 func (a *app) machineConfig(ctx context.Context, c *cobra.Command, name string,
 	f *joinFlags) (cfg pool.Config, err error) {
 	cfg = pool.Config{Pool: name, Name: f.name, Type: f.kind, Labels: map[string]string{"arch": runtime.GOARCH},
-		Environ: a.Environ, Log: a.logger(slog.LevelError)}
+		Command: a.Agent(ctx), Environ: a.Environ, Log: a.logger(slog.LevelError)}
 	for k, v := range f.labels {
 		cfg.Labels[k] = v
 	}

@@ -134,18 +134,18 @@ func (a *app) up(ctx context.Context, o host.Options, jobs *kubeapi.API, output 
 }
 
 func alreadyUp(state string, r host.Running) error {
-	return command.Failed("its dashboard is "+dashboard(r)+
+	return command.Failed("its dashboard is "+signInURL(r)+
 		"\nsubmit to it with `tradewind submit FILE`, or use another folder with --state",
 		"a broker works on %s already (pid %d, %s)", state, r.PID, r.URL)
 }
 
-// dashboard is the address that signs a browser in.
-func dashboard(r host.Running) string { return r.URL + "/?token=" + url.QueryEscape(r.Token) }
+// signInURL is the address that signs a browser in.
+func signInURL(r host.Running) string { return r.URL + "/?token=" + url.QueryEscape(r.Token) }
 
 // announce tells where the broker is.
 func (a *app) announce(s *conn, o host.Options, output *command.Choice) error {
 	result := UpResult{
-		URL: s.running.URL, Dashboard: dashboard(s.running), State: s.state, PID: s.running.PID, TimeScale: o.TimeScale,
+		URL: s.running.URL, Dashboard: signInURL(s.running), State: s.state, PID: s.running.PID, TimeScale: o.TimeScale,
 	}
 	if o.DAGs != "" {
 		result.DAGs = absolute(o.DAGs)

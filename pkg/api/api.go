@@ -16,6 +16,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/api/internal/follow"
+	"github.com/tradewind-broker/tradewind/pkg/api/signin"
 	"github.com/tradewind-broker/tradewind/pkg/identity"
 )
 
@@ -81,7 +82,7 @@ type API struct {
 	mux      *http.ServeMux
 	huma     huma.API
 	document func() ([]byte, error) // OpenAPI, JSON; made when it is first asked for
-	user     userToken
+	user     signin.Token
 	hosts    map[string]struct{}
 	feeds    *follow.Feeds
 	heavy    chan struct{}
@@ -109,7 +110,7 @@ func New(cfg Config) (*API, error) {
 	cfg.Machines = cfg.Machines.complete()
 	closed, stop := context.WithCancel(context.Background())
 	a := &API{
-		cfg: cfg, log: cfg.Log, mux: http.NewServeMux(), user: newUserToken(cfg.Token), hosts: knownHosts(cfg.Hosts),
+		cfg: cfg, log: cfg.Log, mux: http.NewServeMux(), user: signin.New(cfg.Token), hosts: knownHosts(cfg.Hosts),
 		feeds: follow.New(closed, cfg.Broker, cfg.Log), heavy: make(chan struct{}, maxHeavy),
 		closed: closed, stop: stop,
 	}
@@ -129,7 +130,8 @@ func knownHosts(more []string) map[string]struct{} {
 func (a *API) routes() {
 	a.huma = newHuma(a.mux)
 	a.jobRoutes()
-	a.planRoutes()
+	a.planRoute()
+	a.learnedRoute()
 	a.frontierRoutes()
 	a.tesRoutes()
 	a.queueRoutes()
@@ -185,7 +187,7 @@ func (a *API) plainRoutes() {
 	a.static("GET /openapi.yaml", "application/openapi+yaml", sync.OnceValues(a.huma.OpenAPI().YAML))
 	if a.cfg.Metrics != nil {
 		a.mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
-			if a.admit(w, r, bearer(r.Header.Get("Authorization"))) {
+			if a.admit(w, r, signin.Bearer(r)) {
 				a.cfg.Metrics.ServeHTTP(w, r)
 			}
 		})

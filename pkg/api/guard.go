@@ -15,6 +15,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/token"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/api/signin"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
@@ -25,7 +26,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	rec := &recorder{ResponseWriter: w}
 	defer a.finish(rec, r, began)
 
-	secure(rec.Header())
+	signin.Secure(rec.Header())
 	if !a.hostKnown(r.Host) {
 		writeProblem(rec, problem(http.StatusMisdirectedRequest, "this broker does not answer for that host name"))
 		return
@@ -37,8 +38,8 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(rec, r.Body, maxFileBytes)
 	// Answers are JSON unless an operation says otherwise; nothing is negotiated.
 	r.Header.Del("Accept")
-	if r.URL.Path == "/" && r.Method == http.MethodGet && r.URL.Query().Has("token") {
-		a.signIn(rec, r)
+	if signin.Visits(r) {
+		a.user.ServeHTTP(rec, r)
 		return
 	}
 	if h, pattern := a.mux.Handler(r); pattern == "" {
@@ -46,17 +47,6 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	a.mux.ServeHTTP(rec, r)
-}
-
-// secure sets the headers that every answer has. A page may set a policy of its own.
-func secure(h http.Header) {
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("X-Frame-Options", "DENY")
-	h.Set("Referrer-Policy", "no-referrer")
-	h.Set("Cross-Origin-Opener-Policy", "same-origin")
-	h.Set("Cross-Origin-Resource-Policy", "same-origin")
-	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'")
-	h.Set("Cache-Control", "no-store")
 }
 
 // finish logs a request, and turns a panic into an answer, or into a cut connection where the answer had begun.
@@ -127,7 +117,7 @@ func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 // users lets whoever bears the user token through; for reading, the dashboard's cookie does as well.
 func (a *API) users(ctx huma.Context, next func(huma.Context)) {
 	r, w := humago.Unwrap(ctx)
-	token := bearer(r.Header.Get("Authorization"))
+	token := signin.Bearer(r)
 	if _, password, basic := r.BasicAuth(); basic && strings.HasPrefix(r.URL.Path, TESPath+"/") {
 		token = password // TES knows both, and some of its clients only this
 	}
@@ -140,9 +130,9 @@ func (a *API) users(ctx huma.Context, next func(huma.Context)) {
 func (a *API) admit(w http.ResponseWriter, r *http.Request, token string) bool {
 	reads := r.Method == http.MethodGet || r.Method == http.MethodHead
 	switch {
-	case token != "" && a.user.matches(token), token == "" && reads && a.user.hasCookie(r):
+	case token != "" && a.user.Matches(token), token == "" && reads && a.user.HasCookie(r):
 		return true
-	case token == "" && !reads && a.user.hasCookie(r):
+	case token == "" && !reads && a.user.HasCookie(r):
 		writeProblem(w,
 			problem(http.StatusForbidden,
 				"the dashboard's cookie only reads; send the token in the Authorization header"))
@@ -163,7 +153,7 @@ type claimsKey struct{}
 // agents lets nodes through whose token is good, and attaches what it proves.
 func (a *API) agents(ctx huma.Context, next func(huma.Context)) {
 	r, w := humago.Unwrap(ctx)
-	text := bearer(r.Header.Get("Authorization"))
+	text := signin.Bearer(r)
 	if text == "" {
 		unauthorized(w, "the agent's token is missing")
 		return

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -26,7 +27,9 @@ func (a *API) logRoutes() {
 		OperationID: "read-log", Method: http.MethodGet, Path: "/v1/jobs/{id}/tasks/{task}/logs",
 		Tags: []string{"jobs"}, Summary: "What a task printed",
 		Description: "With `follow` the answer goes on until the attempt is over, or, where no attempt is named, " +
-			"until the task is: a line that begins with `== attempt` says that a new one goes on elsewhere.",
+			"until the task is: a line that begins with `== attempt` says that a new one goes on elsewhere. An " +
+			"answer that breaks off before its end, as a function's does, says in the trailer or header " +
+			"`Tradewind-Next` what to ask for as `after`.",
 		Responses: answers("The output of one node", "text/plain; charset=utf-8", &huma.Schema{Type: huma.TypeString}),
 	}, a.readLog)
 }
@@ -39,7 +42,12 @@ type readLogInput struct {
 	Follow  bool   `query:"follow" doc:"Go on with what is printed from now on"`
 	Offset  int64  `query:"offset" minimum:"0" doc:"Bytes to skip"`
 	Tail    int64  `query:"tail" minimum:"0" doc:"Begin with the last so many bytes, at the start of a line; 0 is everything"`
+	After   string `query:"after" pattern:"^[0-9]{1,9}:[0-9]{1,18}$" doc:"Where an answer broke off, as its Tradewind-Next says; instead of offset and tail"`
 }
+
+// NextHeader is the trailer of a log that broke off before its end, or the header where a host sends answers as a
+// whole: what to ask for as "after" to go on.
+const NextHeader = "Tradewind-Next"
 
 // reading is a log on its way to someone.
 type reading struct {
@@ -70,7 +78,9 @@ func (a *API) readLog(ctx context.Context, in *readLogInput) (*huma.StreamRespon
 		defer context.AfterFunc(a.closed, cancel)()
 		s := stream.Open(hc, "text/plain; charset=utf-8")
 		defer s.Close()
-		rd.run(ctx, s, now)
+		if !rd.run(ctx, s, now) {
+			s.Trailer(NextHeader, fmt.Sprintf("%d:%d", rd.attempt, rd.offset))
+		}
 	}}, nil
 }
 
@@ -83,6 +93,11 @@ func (rd *reading) find(d *view.JobDetail) error {
 			return problem(http.StatusNotFound, fmt.Sprintf("job %s has no task %q", d.ID, rd.in.Task))
 		}
 		rd.task = i
+	}
+	if before, offset, again := strings.Cut(rd.in.After, ":"); again {
+		rd.attempt, _ = strconv.Atoi(before)            // digits, as the pattern has it
+		rd.offset, _ = strconv.ParseInt(offset, 10, 64) // likewise
+		rd.in.Tail = 0
 	}
 	t := d.TaskList[rd.task]
 	switch {
@@ -106,19 +121,20 @@ func (rd *reading) log() Log {
 	return Log{Job: rd.in.ID, Attempt: record.ClusterID(rd.in.ID, rd.task, rd.attempt), Rank: rd.in.Rank}
 }
 
-// run sends the log until it is over, its reader has gone or the host stops.
-func (rd *reading) run(ctx context.Context, s *stream.Stream, now follow.Moment) {
+// run sends the log until it is over, its reader has gone or the host stops. It says whether that was all that is
+// wanted.
+func (rd *reading) run(ctx context.Context, s *stream.Stream, now follow.Moment) (all bool) {
 	if rd.in.Tail > 0 && rd.attempt > 0 {
 		rd.skip(ctx)
-	}
-	if s.Send(nil) != nil { // the headers, at once
-		return
 	}
 	for {
 		// Whether the attempt is over is asked before reading: what was printed before it ended is then not missed.
 		over := rd.over(now.Detail)
 		if err := rd.copy(ctx, s); err != nil || !rd.in.Follow {
-			return
+			return err == nil
+		}
+		if err := s.Flush(); err != nil {
+			return false
 		}
 		var err error
 		if !over {
@@ -127,7 +143,7 @@ func (rd *reading) run(ctx context.Context, s *stream.Stream, now follow.Moment)
 			now, err = rd.nextAttempt(ctx, s, now)
 		}
 		if err != nil {
-			return
+			return errors.Is(err, io.EOF)
 		}
 	}
 }
@@ -151,7 +167,7 @@ func (rd *reading) copy(ctx context.Context, s *stream.Stream) error {
 	for {
 		n, err := rd.api.cfg.Logs.Read(ctx, rd.log(), rd.offset, buf)
 		if n > 0 {
-			if err := s.Send(buf[:n]); err != nil {
+			if _, err := s.Write(buf[:n]); err != nil {
 				return err
 			}
 			rd.offset += int64(n)

@@ -9,6 +9,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/api/signin"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
@@ -34,7 +35,7 @@ func (a *API) machines(ctx huma.Context, next func(huma.Context)) {
 		writeProblem(w, problem(http.StatusNotImplemented, "this host lets no machines of its own join"))
 		return
 	}
-	text := bearer(r.Header.Get("Authorization"))
+	text := signin.Bearer(r)
 	if text == "" {
 		unauthorized(w, "the machine's token is missing")
 		return

@@ -14,13 +14,16 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-func (a *API) planRoutes() {
+func (a *API) planRoute() {
 	userRoute(a, huma.Operation{
 		OperationID: "plan", Method: http.MethodPost, Path: "/v1/plans", Tags: []string{"jobs"},
 		Summary: "Plan a job file without running it", RequestBody: fileRequest(),
 		Description: "Plans with the prices and blocked places of now and stores nothing. " +
 			"When there is no plan the answer is still 200: `status` is `infeasible` and `message` says why.",
 	}, a.plan)
+}
+
+func (a *API) learnedRoute() {
 	userRoute(a, huma.Operation{
 		OperationID: "learned", Method: http.MethodGet, Path: "/v1/learned", Tags: []string{"jobs"},
 		Summary: "Tell what earlier jobs of a name have shown of how long their tasks run",

@@ -17,7 +17,8 @@ var ErrTooLarge = errors.New("the request is too large")
 
 // Pass sends somebody else's request to the broker with this client's authority, in the place of whatever authority it
 // had, and returns the answer as it is, good or not. Of the request it takes the method, path, query, body, and the
-// headers that say what the body is and what is accepted. The error wraps ErrUnreachable or ErrTooLarge.
+// headers that say what the body is, what is accepted and which request it is. The error wraps ErrUnreachable or
+// ErrTooLarge.
 func (c *Client) Pass(ctx context.Context, r *http.Request) (*http.Response, error) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, MaxPassed+1))
 	if err != nil {
@@ -34,7 +35,7 @@ func (c *Client) Pass(ctx context.Context, r *http.Request) (*http.Response, err
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", c.base, err)
 	}
-	for _, name := range []string{"Accept", "Content-Type"} {
+	for _, name := range []string{"Accept", "Content-Type", "Idempotency-Key"} {
 		if v := r.Header.Get(name); v != "" {
 			req.Header.Set(name, v)
 		}

@@ -10,8 +10,6 @@ import (
 	"io"
 	"iter"
 	"net/http"
-	"net/url"
-	"strconv"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/api"
@@ -23,35 +21,56 @@ import (
 // after that is full. The last pair has an error when the job could not be followed to its end.
 func (c *Client) Follow(ctx context.Context, id string) iter.Seq2[api.JobUpdate, error] {
 	return func(yield func(api.JobUpdate, error) bool) {
-		var broken time.Time // since when nothing came
-		var last string      // ID of the last event
-		for {
-			told, over, err := c.follow(ctx, id, &last, yield)
-			if over {
-				return
+		for ev, err := range c.Events(ctx, id, "") {
+			var u api.JobUpdate
+			switch {
+			case err != nil:
+			case ev.Name != api.EventJob:
+				continue // its end, or of a newer broker
+			default:
+				if err = json.Unmarshal(ev.Data, &u); err != nil {
+					err = fmt.Errorf("job %s: an event is not the API's: %w", id, err)
+				}
 			}
-			if err == nil {
-				err = fmt.Errorf("%w: the stream of job %s broke off", ErrUnreachable, id)
-			}
-			if told {
-				broken = time.Time{}
-			}
-			if broken.IsZero() {
-				broken = time.Now()
-			}
-			lasting := !errors.Is(err, ErrUnreachable) && Status(err) != http.StatusServiceUnavailable
-			if lasting || ctx.Err() != nil || time.Since(broken) > reconnectFor || clock.Pause(ctx, c.retry) != nil {
-				yield(api.JobUpdate{}, errors.Join(ctx.Err(), err))
+			if !yield(u, err) || err != nil {
 				return
 			}
 		}
 	}
 }
 
-// follow reads one stream. told says that it brought something, over that there is nothing more to tell, or that nobody
+// Event is an event of a job's stream as it came: api.EventJob with an api.JobUpdate, or api.EventEnd, which is the
+// last.
+type Event struct {
+	Name, ID string
+	Data     []byte // JSON
+}
+
+// Events yields the events of a job's stream, of which Follow reads the updates, from the one after last on, which is an
+// ID; "" begins with everything. It goes on where a stream breaks off, as Follow does.
+func (c *Client) Events(ctx context.Context, id, last string) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		again := reopening{c: c}
+		for {
+			told, over, err := c.events(ctx, id, &last, yield)
+			if over {
+				return
+			}
+			if err == nil {
+				err = fmt.Errorf("%w: the stream of job %s broke off", ErrUnreachable, id)
+			}
+			if err := again.wait(ctx, told, told, err); err != nil {
+				yield(Event{}, err)
+				return
+			}
+		}
+	}
+}
+
+// events reads one stream. told says that it brought something, over that there is nothing more to tell, or that nobody
 // wants to know.
-func (c *Client) follow(ctx context.Context, id string, last *string,
-	yield func(api.JobUpdate, error) bool) (told, over bool, err error) {
+func (c *Client) events(ctx context.Context, id string, last *string,
+	yield func(Event, error) bool) (told, over bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	res, err := c.open(ctx, request{method: http.MethodGet, path: jobPath(id) + "/events", last: *last})
@@ -60,30 +79,47 @@ func (c *Client) follow(ctx context.Context, id string, last *string,
 	}
 	defer res.Body.Close() //nolint:errcheck // only read from
 	for ev, err := range readEvents(res.Body) {
-		switch {
-		case err != nil:
+		if err != nil {
 			return told, false, c.unreachable(ctx, err)
-		case ev.name == api.EventEnd:
-			return true, true, nil
-		case ev.name != api.EventJob:
-			continue // of a newer broker
 		}
-		var u api.JobUpdate
-		if err := json.Unmarshal(ev.data, &u); err != nil {
-			return told, false, fmt.Errorf("job %s: an event is not the API's: %w", id, err)
+		if ev.Name == api.EventJob {
+			told, *last = true, ev.ID
 		}
-		told, *last = true, ev.id
-		if !yield(u, nil) {
+		if !yield(ev, nil) || ev.Name == api.EventEnd {
 			return true, true, nil
 		}
 	}
 	return told, false, nil
 }
 
-// event is a server-sent event.
-type event struct {
-	name, id string
-	data     []byte
+// reopening is how a stream that broke off is opened again: after a while, for as long as the broker may be expected to
+// come back.
+type reopening struct {
+	c      *Client
+	broken time.Time     // since when it does not answer
+	pause  time.Duration // before the next try
+}
+
+// seldom is the longest pause before a stream that had nothing to tell is opened again.
+const seldom = 5 * time.Second
+
+// wait returns nil when a stream that ended with err is to be opened again. answered says that the broker had answered,
+// news that it had something to tell.
+func (o *reopening) wait(ctx context.Context, answered, news bool, err error) error {
+	if answered {
+		o.broken = time.Time{}
+	} else if o.broken.IsZero() {
+		o.broken = time.Now()
+	}
+	if o.pause = min(o.pause*3/2, seldom); news || o.pause < o.c.retry {
+		o.pause = o.c.retry
+	}
+	lasting := !errors.Is(err, ErrUnreachable) && Status(err) != http.StatusServiceUnavailable
+	late := !o.broken.IsZero() && time.Since(o.broken) > reconnectFor
+	if lasting || late || ctx.Err() != nil || clock.Pause(ctx, o.pause) != nil {
+		return errors.Join(ctx.Err(), err)
+	}
+	return nil
 }
 
 // errEventSize says that an event is longer than any broker's.
@@ -91,39 +127,39 @@ var errEventSize = errors.New("an event is beyond all limits")
 
 // readEvents parses a stream of server-sent events (WHATWG HTML, section 9.2) as far as the API uses the format: names
 // and data. It ends with the stream; an event cut short is dropped.
-func readEvents(r io.Reader) iter.Seq2[event, error] {
-	return func(yield func(event, error) bool) {
+func readEvents(r io.Reader) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
 		br := bufio.NewReaderSize(r, 64<<10)
-		var ev event
+		var ev Event
 		for {
 			line, err := readLine(br)
 			if err != nil {
 				if !errors.Is(err, io.EOF) {
-					yield(event{}, err)
+					yield(Event{}, err)
 				}
 				return
 			}
 			if len(line) == 0 {
-				if ev.data != nil && !yield(ev, nil) {
+				if ev.Data != nil && !yield(ev, nil) {
 					return
 				}
-				ev = event{}
+				ev = Event{}
 				continue
 			}
 			field, value, _ := bytes.Cut(line, []byte(":"))
 			value = bytes.TrimPrefix(value, []byte(" "))
 			switch string(field) {
 			case "event":
-				ev.name = string(value)
+				ev.Name = string(value)
 			case "id":
-				ev.id = string(value)
+				ev.ID = string(value)
 			case "data":
-				if ev.data != nil {
-					ev.data = append(ev.data, '\n')
+				if ev.Data != nil {
+					ev.Data = append(ev.Data, '\n')
 				}
-				ev.data = append(ev.data, value...)
-				if len(ev.data) > maxAnswer {
-					yield(event{}, errEventSize)
+				ev.Data = append(ev.Data, value...)
+				if len(ev.Data) > maxAnswer {
+					yield(Event{}, errEventSize)
 					return
 				}
 			}
@@ -146,50 +182,4 @@ func readLine(br *bufio.Reader) ([]byte, error) {
 			return nil, errEventSize
 		}
 	}
-}
-
-// LogOptions say which part of a task's output to read.
-type LogOptions struct {
-	Attempt int   // 0 is the last one
-	Rank    int   // node of a task that runs on several
-	Follow  bool  // go on with what is printed from now on
-	Tail    int64 // begin with the last so many bytes; 0 is everything
-}
-
-// Log opens what a task printed. The caller closes it; with Follow it ends when the task does.
-func (c *Client) Log(ctx context.Context, job, task string, o LogOptions) (io.ReadCloser, error) {
-	q := url.Values{}
-	if o.Attempt > 0 {
-		q.Set("attempt", strconv.Itoa(o.Attempt))
-	}
-	if o.Rank > 0 {
-		q.Set("rank", strconv.Itoa(o.Rank))
-	}
-	if o.Follow {
-		q.Set("follow", "true")
-	}
-	if o.Tail > 0 {
-		q.Set("tail", strconv.FormatInt(o.Tail, 10))
-	}
-	res, err := c.open(ctx,
-		request{method: http.MethodGet, path: jobPath(job) + "/tasks/" + url.PathEscape(task) + "/logs", query: q})
-	if err != nil {
-		return nil, err
-	}
-	return &logBody{ReadCloser: res.Body, c: c, ctx: ctx}, nil
-}
-
-// logBody is a log on its way here. That it broke off is told in the client's words.
-type logBody struct {
-	io.ReadCloser
-	c   *Client
-	ctx context.Context //nolint:containedctx // of the request that the body belongs to
-}
-
-func (b *logBody) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	if err != nil && !errors.Is(err, io.EOF) {
-		err = b.c.unreachable(b.ctx, err)
-	}
-	return n, err
 }

@@ -35,7 +35,7 @@ func TestEventsAreRead(t *testing.T) {
 			if err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
-			got = append(got, ev.name+"="+string(ev.data))
+			got = append(got, ev.Name+"="+string(ev.Data))
 		}
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: got %.80q, want %.80q", name, got, c.want)
@@ -51,8 +51,8 @@ func FuzzEvents(f *testing.F) {
 			if err != nil {
 				t.Fatalf("a stream in memory failed: %v", err)
 			}
-			if len(ev.data) > len(stream) || strings.ContainsAny(ev.name, "\n") {
-				t.Fatalf("an event that was not there: %q %q", ev.name, ev.data)
+			if len(ev.Data) > len(stream) || strings.ContainsAny(ev.Name, "\n") {
+				t.Fatalf("an event that was not there: %q %q", ev.Name, ev.Data)
 			}
 		}
 	})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/api"
 	"github.com/tradewind-broker/tradewind/pkg/broker/planner"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
@@ -29,7 +30,12 @@ func (h *Host) frontier(ctx context.Context, spec *dag.Job, points int) (api.Fro
 	if err != nil {
 		return api.FrontierView{}, err
 	}
-	front, err := h.planner.Frontier(ctx, in, optimizer.FrontierOptions{
+	return Frontier(ctx, h.planner, in, points)
+}
+
+// Frontier is the front of a job as the API tells it, of at most so many points.
+func Frontier(ctx context.Context, p *planner.Planner, in record.PlanInput, points int) (api.FrontierView, error) {
+	front, err := p.Frontier(ctx, in, optimizer.FrontierOptions{
 		TimeLimit: frontierWithin, MaxPoints: points, PointWork: pointWork,
 	})
 	if errors.Is(err, planner.ErrInfeasible) {

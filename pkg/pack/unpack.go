@@ -118,7 +118,8 @@ type unpacking struct {
 
 func (u *unpacking) path(e *Entry) string { return path.Join(u.to, e.Path) }
 
-// prepare makes room: folders are there and can be written to, files are there and empty.
+// prepare makes room: folders are there and can be written to, and so are files without content. Whatever else is in
+// the way of a file is gone; the first of its pieces makes it.
 func (u *unpacking) prepare() error {
 	top := u.to
 	if u.list.Single() {
@@ -140,12 +141,8 @@ func (u *unpacking) prepare() error {
 			if err := u.root.Chmod(p, e.Mode|0o700); err != nil {
 				return err
 			}
-		case e.file():
-			f, err := u.root.OpenFile(p, os.O_WRONLY|os.O_CREATE|os.O_EXCL, e.Mode|0o200)
-			if err != nil {
-				return err
-			}
-			if err := f.Close(); err != nil {
+		case e.file() && e.Size == 0:
+			if err := u.writeAt(e, nil, 0); err != nil {
 				return err
 			}
 		}
@@ -187,8 +184,9 @@ func (u *unpacking) write(from int64, body []byte) error {
 	return nil
 }
 
+// writeAt writes a part of a file, and makes the file where no other part of it has come yet.
 func (u *unpacking) writeAt(e *Entry, body []byte, at int64) error {
-	f, err := u.root.OpenFile(u.path(e), os.O_WRONLY, 0)
+	f, err := u.root.OpenFile(u.path(e), os.O_WRONLY|os.O_CREATE, e.Mode|0o200)
 	if err != nil {
 		return err
 	}

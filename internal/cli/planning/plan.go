@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -174,15 +175,7 @@ func (a app) plan(ctx context.Context, path string, o *planOptions) error {
 	}
 	a.Tell("%s", o.on.Says(c.Clouds()))
 	f.Spec = history.Fill(f.Spec, o.on.Learned(ctx, f.Spec.Name))
-	in := record.PlanInput{Spec: f.Spec, Now: a.Now()}
-	if f.Spec.Deadline > 0 {
-		h := f.Spec.Deadline.Hours()
-		in.DeadlineHours = &h
-	}
-	if f.Spec.Budget > 0 {
-		usd := float64(f.Spec.Budget)
-		in.BudgetUSD = &usd
-	}
+	in := inputOf(f.Spec, a.Now())
 	if o.frontier {
 		return a.frontier(ctx, p, c, in, o)
 	}
@@ -212,6 +205,20 @@ func (a app) plan(ctx context.Context, path string, o *planOptions) error {
 		r.KgCO2 = p.Emissions(in, plan)
 	}
 	return errors.Join(a.printPlan(r, o), verdict)
+}
+
+// inputOf is what a job is planned by that nothing has run of.
+func inputOf(spec *dag.Job, now time.Time) record.PlanInput {
+	in := record.PlanInput{Spec: spec, Now: now}
+	if spec.Deadline > 0 {
+		h := spec.Deadline.Hours()
+		in.DeadlineHours = &h
+	}
+	if spec.Budget > 0 {
+		usd := float64(spec.Budget)
+		in.BudgetUSD = &usd
+	}
+	return in
 }
 
 // carbon sets what the flags say of emissions.

@@ -2,28 +2,19 @@ package tesproxy
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
-	"net"
 	"net/http"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
+	"github.com/tradewind-broker/tradewind/internal/cli/loopback"
 	"github.com/tradewind-broker/tradewind/pkg/api"
 )
 
 // EnvToken is the environment variable that has the proxy's token, where one is to stay the same.
 const EnvToken = "TRADEWIND_TES_TOKEN" //nolint:gosec // a name
-
-const (
-	minToken   = 16               // characters of a token that somebody chose
-	headerWait = 10 * time.Second // for the headers of a request
-	lastWords  = 5 * time.Second  // for requests that are under way when the proxy ends
-)
 
 // Brokers is how the command finds its broker.
 type Brokers struct {
@@ -47,17 +38,11 @@ func Command(a *command.App, brokers Brokers) *cobra.Command {
 	var state string
 	var port int
 	brokers.Flags(c, &state)
-	c.Flags().IntVar(&port, "port", 0, "port of this computer; 0 takes a free one")
+	loopback.PortFlag(c, &port)
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		token := a.Lookup(EnvToken)
-		switch {
-		case port < 0 || port > 65535:
-			return command.BadInput("", "--port: %d is no port", port)
-		case token != "" && len(token) < minToken:
-			return command.BadInput("`openssl rand -hex 16` makes one", "$%s has fewer than %d characters", EnvToken,
-				minToken)
-		case token == "":
-			token = rand.Text()
+		token, err := loopback.Token(a, EnvToken)
+		if err != nil {
+			return err
 		}
 		ctx, cancel := a.Stop.Context(c.Context())
 		defer cancel()
@@ -78,36 +63,14 @@ func serve(ctx context.Context, a *command.App, b Asked, where string, port int,
 		}
 		return err
 	}
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-	if err != nil {
-		return command.Because(err, command.ExitFailed, "--port names another, or 0 for a free one",
-			"port %d of this computer: %v", port, err)
-	}
-	url := "http://" + l.Addr().String() + "/ga4gh/tes"
-	err = a.Printf("TES of %s\n  url    %s\n  token  %s\n\nSnakemake:  export SNAKEMAKE_TES_TOKEN=%[3]s\n"+
-		"            snakemake --executor tes --tes-url %[2]s ...\n"+
-		"cwl-tes:    cwl-tes --tes %[4]s ...\n"+
-		"py-tes:     tes.HTTPClient(%[2]q, token=%[3]q)\n\nCtrl-C ends it.\n", where, url, token,
-		"http://tes:"+token+"@"+strings.TrimPrefix(url, "http://"))
-	if err != nil {
-		return errors.Join(err, l.Close())
-	}
-	s := &http.Server{Handler: Handler(b, token), ReadHeaderTimeout: headerWait}
-	served := make(chan error, 1)
-	go func() { served <- s.Serve(l) }()
-	select {
-	case err := <-served:
-		return err
-	case <-ctx.Done():
-	}
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
-	defer cancel()
-	err = s.Shutdown(last)
-	if err != nil {
-		err = s.Close()
-	}
-	<-served //nolint:errcheck // it was told to end
-	return err
+	return loopback.Serve(ctx, port, Handler(b, token), func(address string) error {
+		url := "http://" + address + "/ga4gh/tes"
+		return a.Printf("TES of %s\n  url    %s\n  token  %s\n\nSnakemake:  export SNAKEMAKE_TES_TOKEN=%[3]s\n"+
+			"            snakemake --executor tes --tes-url %[2]s ...\n"+
+			"cwl-tes:    cwl-tes --tes %[4]s ...\n"+
+			"py-tes:     tes.HTTPClient(%[2]q, token=%[3]q)\n\nCtrl-C ends it.\n", where, url, token,
+			"http://tes:"+token+"@"+strings.TrimPrefix(url, "http://"))
+	})
 }
 
 // ask sees whether the broker lets us in, before anybody is told that it does.

@@ -17,8 +17,8 @@ import (
 // MaxAnswer is the largest answer that Lambda passes on (6 MB, base64 counted), less what its envelope takes.
 const MaxAnswer = 4 << 20
 
-// recorder collects an answer. A stream, which is what flushes, is ended when it has been quiet for a while or is as
-// long as an answer can be.
+// recorder collects an answer. A stream is ended when nothing has followed a flush for a while, or when it is as long
+// as an answer can be. What would be its trailers are headers, as it is sent as a whole.
 type recorder struct {
 	header http.Header
 	end    context.CancelFunc
@@ -69,6 +69,9 @@ func (r *recorder) Write(b []byte) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.writeHeader(http.StatusOK)
+	if r.timer != nil {
+		r.timer.Stop() // it is not quiet
+	}
 	if r.full || r.body.Len()+len(b) > MaxAnswer {
 		r.full = true
 		r.end()
@@ -76,6 +79,9 @@ func (r *recorder) Write(b []byte) (int, error) {
 	}
 	return r.body.Write(b)
 }
+
+// stream says whether the answer is one: it flushes, or asks that nobody hold it back.
+func (r *recorder) stream() bool { return r.timer != nil || r.sent.Get("X-Accel-Buffering") == "no" }
 
 // Flush implements http.Flusher: the answer is a stream, and it ends when nothing follows for a while.
 func (r *recorder) Flush() {
@@ -100,7 +106,7 @@ func (r *recorder) close() {
 func (r *recorder) answer() awsevents.APIGatewayV2HTTPResponse {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.full && r.timer == nil { // not a stream, which may be cut anywhere
+	if r.full && !r.stream() { // not a stream, which may be cut anywhere
 		return awsevents.APIGatewayV2HTTPResponse{
 			StatusCode: http.StatusRequestEntityTooLarge,
 			Headers:    map[string]string{"Content-Type": "application/problem+json"},
@@ -116,6 +122,11 @@ func (r *recorder) answer() awsevents.APIGatewayV2HTTPResponse {
 			continue
 		}
 		out.Headers[name] = strings.Join(values, ", ")
+	}
+	for name, values := range r.header {
+		if trailer, is := strings.CutPrefix(name, http.TrailerPrefix); is {
+			out.Headers[trailer] = strings.Join(values, ", ")
+		}
 	}
 	body := r.body.Bytes()
 	if _, set := out.Headers["Content-Type"]; !set && len(body) > 0 {

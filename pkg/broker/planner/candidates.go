@@ -21,7 +21,7 @@ var ErrInfeasible = errors.New("infeasible")
 func (b *builder) candidates(i int, c *class, gib float64) []option {
 	t, f := &b.in.Spec.Tasks[i], b.in.Tasks[i]
 	nodes := float64(max(t.Nodes, 1))
-	options := make([]option, 0, len(c.matches))
+	options := slices.Grow(b.scratch[:0], len(c.matches))
 	baseline := math.Inf(1)
 	leftSpot := f != nil && f.OnDemand &&
 		slices.ContainsFunc(c.matches, func(m *match) bool { return m.Market == catalog.OnDemand })
@@ -46,6 +46,7 @@ func (b *builder) candidates(i int, c *class, gib float64) []option {
 		b.leave(t, &options[k])
 		b.stand(i, &options[k])
 	}
+	b.scratch = options
 	options = b.free(i, options)
 	if b.near[i] != "" || b.spread[i] {
 		return b.pruneTogether(options, gib)
@@ -103,10 +104,19 @@ func (b *builder) prune(options []option, gib float64) []option {
 		}
 	}
 	mostUSD, mostHours := best.USD+gib*b.dearest, best.Hours+gib*b.slowest
-	var kept []option
+	stays := func(o *option) bool {
+		return o.USD <= mostUSD || b.timed() && o.Hours < mostHours || slices.Contains(cheapest, o)
+	}
+	n := 0
 	for k := range options {
-		if o := &options[k]; slices.Contains(cheapest, o) || o.USD <= mostUSD || b.timed() && o.Hours < mostHours {
-			kept = append(kept, *o)
+		if stays(&options[k]) {
+			n++
+		}
+	}
+	kept := make([]option, 0, n) // there are as many lists as tasks: none is longer than it has to be
+	for k := range options {
+		if stays(&options[k]) {
+			kept = append(kept, options[k])
 		}
 	}
 	return kept

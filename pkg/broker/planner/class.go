@@ -15,12 +15,16 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog/capacity"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 )
 
 // class is what all tasks that ask for the same resources share.
 type class struct {
 	matches []*match
 	reason  string // why there is none
+	// Of the last task of the class. They are not changed: tasks share them.
+	options    []option
+	candidates []optimizer.Candidate
 }
 
 // match is an offer on a market that suits a class.

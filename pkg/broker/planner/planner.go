@@ -216,6 +216,7 @@ type builder struct {
 	// reserved is what of the account's own capacity a task may be planned on; nil is none.
 	reserved *reservations
 	message  string
+	scratch  []option // of the task at hand
 }
 
 // row is one task of the model.
@@ -330,11 +331,13 @@ func (b *builder) addTask(i int, gib float64) error {
 			"keep checkpoints, or allow on-demand").Error()
 		return nil
 	}
-	candidates := make([]optimizer.Candidate, len(options))
-	for k := range options {
-		candidates[k] = options[k].Candidate
+	if !slices.Equal(options, cl.options) { // of tasks that are alike there is one list
+		cl.options, cl.candidates = options, make([]optimizer.Candidate, len(options))
+		for k := range options {
+			cl.candidates[k] = options[k].Candidate
+		}
 	}
-	b.addRow(row{task: i, options: options, class: cl}, id, candidates...)
+	b.addRow(row{task: i, options: cl.options, class: cl}, id, cl.candidates...)
 	return nil
 }
 

@@ -21,7 +21,7 @@ async function askToken(why) {
   const yes = await ask({
     title: 'The broker’s token', verb: 'Go on',
     content: h('div', { class: 'stack' }, why ? h('p', { class: 'wrong', role: 'alert' }, why) : '',
-      h('p', {}, 'Being signed in only lets this page read. To change something it needs the token: it is in the address that ', h('code', {}, 'tradewind up'), ' prints. Paste the token, or the whole address.'),
+      h('p', {}, 'Being signed in only lets this page read. To change something it needs the token: it is in the address that ', h('code', {}, 'tradewind up'), ' or ', h('code', {}, 'tradewind dashboard'), ' printed. Paste the token, or the whole address.'),
       input, h('p', { class: 'muted' }, 'It is kept until this page is closed or loaded anew, and nowhere else.')),
     check: () => (tokenIn(input.value) ? '' : 'Paste the token.'),
   });

@@ -39,22 +39,51 @@ func (s *Stream) Close() {
 	_ = s.rc.SetWriteDeadline(time.Time{}) // could be set before, or never was
 }
 
-// Send writes and flushes within a time: who does not read is cut off.
+// Write writes within a time: who does not read is cut off. What is written may wait for Flush.
+func (s *Stream) Write(b []byte) (int, error) {
+	if err := s.begin(); err != nil {
+		return 0, err
+	}
+	return s.w.Write(b)
+}
+
+// Flush sends what was written, and the headers where nothing was. Nothing more is ready to be sent: a host that cannot
+// hold an answer for long ends the stream where nothing follows a flush for a while.
+func (s *Stream) Flush() error {
+	if err := s.begin(); err != nil {
+		return err
+	}
+	return s.flush()
+}
+
+// Send writes and flushes.
 func (s *Stream) Send(b []byte) error {
+	if _, err := s.Write(b); err != nil {
+		return err
+	}
+	return s.flush()
+}
+
+func (s *Stream) flush() error {
+	if err := s.rc.Flush(); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return err
+	}
+	return nil
+}
+
+// begin sets the time within which what follows is to be taken in.
+func (s *Stream) begin() error {
 	if s.head {
 		return errHead
 	}
 	if err := s.rc.SetWriteDeadline(time.Now().Add(writeWithin)); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return err
 	}
-	if _, err := s.w.Write(b); err != nil {
-		return err
-	}
-	if err := s.rc.Flush(); err != nil && !errors.Is(err, http.ErrNotSupported) {
-		return err
-	}
 	return nil
 }
+
+// Trailer tells something after all that was written.
+func (s *Stream) Trailer(name, value string) { s.w.Header().Set(http.TrailerPrefix+name, value) }
 
 // Event sends a server-sent event, with an ID if it has one. JSON has no line breaks of its own, so one data line is
 // enough.

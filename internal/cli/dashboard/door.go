@@ -1,0 +1,242 @@
+// Package dashboard is the command dashboard: the pages that a broker in one process serves itself, for a broker
+// elsewhere. A deployment on AWS has its API behind IAM, which wants each request signed, and answers that end after a
+// moment; a browser does not sign, and follows jobs and logs by answers that last.
+//
+// A server on loopback hands out the pages, signs in whoever has its token, and passes on what they ask with the
+// authority of whoever started it. Streams it puts together from the answers that come.
+package dashboard
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"iter"
+	"net"
+	"net/http"
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/tradewind-broker/tradewind/pkg/api"
+	"github.com/tradewind-broker/tradewind/pkg/api/signin"
+	"github.com/tradewind-broker/tradewind/pkg/client"
+)
+
+// Broker is the one whose jobs are shown: a client.Client.
+type Broker interface {
+	Pass(ctx context.Context, r *http.Request) (*http.Response, error)
+	Events(ctx context.Context, id, last string) iter.Seq2[client.Event, error]
+	Log(ctx context.Context, job, task string, o client.LogOptions) (io.ReadCloser, error)
+}
+
+// Door is the server. It answers for loopback's names alone.
+type Door struct {
+	Broker Broker
+	Token  string       // what its users prove themselves with
+	Pages  http.Handler // of the dashboard
+	Plans  http.Handler // plans where the broker does not: see api.Planning
+}
+
+// Handler makes the server's handler.
+func (d Door) Handler() http.Handler {
+	user := signin.New(d.Token)
+	asked := http.NewServeMux()
+	asked.HandleFunc("GET /v1/jobs/{id}/events", d.events)
+	asked.HandleFunc("GET /v1/jobs/{id}/tasks/{task}/logs", d.log)
+	asked.HandleFunc("POST /v1/plans", d.plan)
+	asked.HandleFunc("POST /v1/frontiers", d.plan)
+	asked.HandleFunc("/v1/", d.pass)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		signin.Secure(w.Header())
+		token, reads := signin.Bearer(r), r.Method == http.MethodGet || r.Method == http.MethodHead
+		switch {
+		case !named(r.Host):
+			refuse(w, http.StatusMisdirectedRequest, "this server does not answer for that host name")
+		case signin.Visits(r):
+			user.ServeHTTP(w, r)
+		case r.URL.Path == "/" || strings.HasPrefix(r.URL.Path, "/assets/"):
+			d.Pages.ServeHTTP(w, r)
+		case !ofUsers(r.URL.EscapedPath()):
+			refuse(w, http.StatusNotFound, "nothing is there")
+		case token != "" && user.Matches(token), token == "" && reads && user.HasCookie(r):
+			asked.ServeHTTP(w, r)
+		case token == "" && user.HasCookie(r):
+			refuse(w, http.StatusForbidden,
+				"the dashboard's cookie only reads; send the token in the Authorization header")
+		default:
+			refuse(w, http.StatusUnauthorized, "the token is missing or wrong: `tradewind dashboard` has printed it")
+		}
+	})
+}
+
+// named says whether a request names this computer: a page elsewhere whose name was made to lead here does not.
+func named(host string) bool {
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	return host == "localhost" || host == "127.0.0.1"
+}
+
+// ofUsers says whether a path, escaped as it came, is one of the API's that users call. What means another path once it
+// is cleaned is not.
+func ofUsers(p string) bool {
+	return strings.HasPrefix(p, "/v1/") && !strings.HasPrefix(p, "/v1/agent/") && !strings.HasPrefix(p, "/v1/push/") &&
+		path.Clean(p) == p && !strings.Contains(strings.ToLower(p), "%2e")
+}
+
+func (d Door) pass(w http.ResponseWriter, r *http.Request) {
+	res, err := d.Broker.Pass(r.Context(), r)
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	answer(w, res)
+}
+
+// answer sends on what the broker answered.
+func answer(w http.ResponseWriter, res *http.Response) {
+	defer res.Body.Close() //nolint:errcheck // only read from
+	for _, name := range []string{"Content-Type", "Location", "Retry-After"} {
+		if v := res.Header.Get(name); v != "" {
+			w.Header().Set(name, v)
+		}
+	}
+	w.WriteHeader(res.StatusCode)
+	_, _ = io.Copy(w, res.Body) // a page that has gone needs no more of it
+}
+
+// plan asks the broker, and plans here where it plans only what it is handed.
+func (d Door) plan(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(io.LimitReader(r.Body, client.MaxPassed+1)) // Pass says what is too large
+	if err != nil {
+		refuse(w, http.StatusBadRequest, "the request cannot be read")
+		return
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	res, err := d.Broker.Pass(r.Context(), r)
+	switch {
+	case err != nil:
+		fail(w, err)
+	case res.StatusCode == http.StatusNotImplemented && d.Plans != nil:
+		_ = res.Body.Close() // only read from
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		d.Plans.ServeHTTP(w, r)
+	default:
+		answer(w, res)
+	}
+}
+
+// events sends a job's events as they come, in one answer.
+func (d Door) events(w http.ResponseWriter, r *http.Request) {
+	last := r.Header.Get("Last-Event-ID")
+	if last == "" {
+		last = r.URL.Query().Get("after")
+	}
+	send := flushing{w: w, rc: http.NewResponseController(w)}
+	for ev, err := range d.Broker.Events(r.Context(), r.PathValue("id"), last) {
+		switch {
+		case err != nil && !send.begun:
+			fail(w, err)
+			return
+		case err != nil:
+			return // the page opens it again, and is told then
+		case !send.begun:
+			w.Header().Set("Content-Type", "text/event-stream")
+		}
+		var b bytes.Buffer
+		b.WriteString("event: " + ev.Name + "\n")
+		if ev.ID != "" {
+			b.WriteString("id: " + ev.ID + "\n")
+		}
+		b.WriteString("data: ")
+		b.Write(ev.Data)
+		b.WriteString("\n\n")
+		if _, err := send.Write(b.Bytes()); err != nil {
+			return
+		}
+	}
+}
+
+// log sends what a task prints as it comes, in one answer.
+func (d Door) log(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	if q.Get("offset") != "" || q.Get("after") != "" {
+		d.pass(w, r)
+		return
+	}
+	var o client.LogOptions
+	var bad error
+	number := func(name string) int {
+		text := q.Get(name)
+		if text == "" {
+			return 0
+		}
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 0 {
+			bad = errors.Join(bad, errors.New(name+" is no number from 0 on"))
+		}
+		return n
+	}
+	o.Attempt, o.Rank, o.Tail = number("attempt"), number("rank"), int64(number("tail"))
+	o.Follow = q.Get("follow") == "true"
+	if bad != nil {
+		refuse(w, http.StatusUnprocessableEntity, bad.Error())
+		return
+	}
+	body, err := d.Broker.Log(r.Context(), r.PathValue("id"), r.PathValue("task"), o)
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	defer body.Close() //nolint:errcheck // only read from
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	send := &flushing{w: w, rc: http.NewResponseController(w)}
+	if _, err := send.Write(nil); err != nil { // the headers, at once
+		return
+	}
+	_, _ = io.Copy(send, body) // that it broke off is told by its end
+}
+
+// flushing sends what is written at once.
+type flushing struct {
+	w     io.Writer
+	rc    *http.ResponseController
+	begun bool
+}
+
+func (f *flushing) Write(b []byte) (int, error) {
+	f.begun = true
+	n, err := f.w.Write(b)
+	if err != nil {
+		return n, err
+	}
+	return n, f.rc.Flush()
+}
+
+// fail tells an error of asking the broker: in its own words where it answered.
+func fail(w http.ResponseWriter, err error) {
+	var p *api.Problem
+	switch {
+	case errors.As(err, &p):
+		w.Header().Set("Content-Type", "application/problem+json")
+		w.WriteHeader(p.Status)
+		_ = json.NewEncoder(w).Encode(p)
+	case client.Status(err) != 0:
+		refuse(w, client.Status(err), err.Error())
+	case errors.Is(err, client.ErrTooLarge):
+		refuse(w, http.StatusRequestEntityTooLarge, err.Error())
+	default:
+		refuse(w, http.StatusBadGateway, err.Error())
+	}
+}
+
+// refuse answers as the API does where it refuses.
+func refuse(w http.ResponseWriter, status int, detail string) {
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(map[string]any{
+		"title": http.StatusText(status), "status": status, "detail": detail,
+	})
+}

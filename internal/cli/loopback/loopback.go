@@ -1,0 +1,75 @@
+// Package loopback serves something to other programs of this computer for as long as a command runs.
+package loopback
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tradewind-broker/tradewind/internal/cli/command"
+)
+
+const (
+	minToken   = 16               // characters of a token that somebody chose
+	headerWait = 10 * time.Second // for the headers of a request
+	lastWords  = 5 * time.Second  // for requests that are under way when the command ends
+)
+
+// PortFlag adds the flag that says which port to listen on.
+func PortFlag(c *cobra.Command, port *int) {
+	c.Flags().IntVar(port, "port", 0, "port of this computer; 0 takes a free one")
+}
+
+// Token is what clients prove themselves with: that of an environment variable, else a new one.
+func Token(a *command.App, env string) (string, error) {
+	token := a.Lookup(env)
+	switch {
+	case token == "":
+		return rand.Text(), nil
+	case len(token) < minToken:
+		return "", command.BadInput("`openssl rand -hex 16` makes one", "$%s has fewer than %d characters",
+			env, minToken)
+	}
+	return token, nil
+}
+
+// Serve listens on a port of loopback, 0 being a free one, until ctx ends. It calls ready with the address, host and
+// port, once it listens. What is under way when ctx ends has a moment to come to an end, and its context ends.
+func Serve(ctx context.Context, port int, h http.Handler, ready func(address string) error) error {
+	if port < 0 || port > 65535 {
+		return command.BadInput("", "--port: %d is no port", port)
+	}
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	if err != nil {
+		return command.Because(err, command.ExitFailed, "--port names another, or 0 for a free one",
+			"port %d of this computer: %v", port, err)
+	}
+	if err := ready(l.Addr().String()); err != nil {
+		return errors.Join(err, l.Close())
+	}
+	s := &http.Server{
+		Handler: h, ReadHeaderTimeout: headerWait,
+		BaseContext: func(net.Listener) context.Context { return ctx },
+	}
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(l) }()
+	select {
+	case err := <-served:
+		return err
+	case <-ctx.Done():
+	}
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
+	defer cancel()
+	err = s.Shutdown(last)
+	if err != nil {
+		err = s.Close()
+	}
+	<-served //nolint:errcheck // it was told to end
+	return err
+}

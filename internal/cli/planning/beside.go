@@ -1,0 +1,30 @@
+package planning
+
+import (
+	"context"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/cli/clouds"
+	"github.com/tradewind-broker/tradewind/pkg/api"
+	"github.com/tradewind-broker/tradewind/pkg/broker/history"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/host"
+)
+
+// Beside makes the plans that `plan` makes, in the API's form, on a folder of catalogues ("" is the one inside) and
+// what may be bought. The line says on which clouds, for people.
+func Beside(on clouds.Enabled, dir string, now func() time.Time) (api.PlanFunc, api.FrontierFunc, string, error) {
+	p, c, err := newPlannerOn(on, dir, nil)
+	if err != nil {
+		return nil, nil, "", err
+	}
+	input := func(ctx context.Context, spec *dag.Job) record.PlanInput {
+		return inputOf(history.Fill(spec, on.Learned(ctx, spec.Name)), now())
+	}
+	plan := func(ctx context.Context, spec *dag.Job) (*record.Plan, error) { return p.Plan(ctx, input(ctx, spec)) }
+	frontier := func(ctx context.Context, spec *dag.Job, points int) (api.FrontierView, error) {
+		return host.Frontier(ctx, p, input(ctx, spec), points)
+	}
+	return plan, frontier, on.Says(c.Clouds()), nil
+}

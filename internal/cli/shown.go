@@ -1,0 +1,31 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/tradewind-broker/tradewind/internal/cli/clouds"
+	"github.com/tradewind-broker/tradewind/internal/cli/dashboard"
+	"github.com/tradewind-broker/tradewind/internal/cli/planning"
+	"github.com/tradewind-broker/tradewind/pkg/api"
+)
+
+// shown is how the command dashboard finds its broker, and plans beside it.
+func (a *app) shown(enabled clouds.EnabledOn) dashboard.Brokers {
+	return dashboard.Brokers{
+		Flags: a.brokerFlags,
+		Find: func(ctx context.Context, state string) (dashboard.Broker, string, func() error, error) {
+			s, err := a.running(ctx, state, "run")
+			if err != nil {
+				return nil, "", nil, err
+			}
+			return s, s.running.URL, s.Close, nil
+		},
+		Planner: func(ctx context.Context, state, catalog string) (api.PlanFunc, api.FrontierFunc, string, error) {
+			on, err := enabled(ctx, state, nil)
+			if err != nil {
+				return nil, nil, "", err
+			}
+			return planning.Beside(on, catalog, a.Now)
+		},
+	}
+}
