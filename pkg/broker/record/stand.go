@@ -141,9 +141,12 @@ func (s Standings) PlacedAt() (out []Placed, clusters []string) {
 
 // IsPlaced says whether anything of a job has rules of placement, or labels that rules of others may know it by.
 func IsPlaced(j *dag.Job) bool {
-	return len(j.Placement) > 0 || slices.ContainsFunc(j.Tasks, func(t dag.Task) bool {
-		return len(t.Placement) > 0 || len(t.Labels) > 0
-	})
+	for i := range j.Tasks {
+		if t := &j.Tasks[i]; len(t.Placement) > 0 || len(t.Labels) > 0 {
+			return true
+		}
+	}
+	return len(j.Placement) > 0
 }
 
 // StandOf is what rules know of a task's machines at some spots.

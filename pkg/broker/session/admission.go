@@ -85,12 +85,17 @@ func (s *Session) planned(of *side) (ok bool, err error) {
 	if of.job.State != record.JobRunning || of.job.Plan.IsZero() {
 		return false, nil
 	}
-	if of.spec, err = s.u.Spec(of.job); err == nil {
-		of.plan, err = s.u.Plan(of.job)
-		if of.ruled = record.IsPlaced(of.spec); of.ruled && of.groups == nil {
-			of.groups = of.spec.Groups()
+	spec, err := s.u.Spec(of.job)
+	if err != nil {
+		return false, err
+	}
+	if of.spec != spec { // it has as many tasks as this is asked for
+		of.spec, of.ruled = spec, record.IsPlaced(spec)
+		if of.ruled {
+			of.groups = spec.Groups()
 		}
 	}
+	of.plan, err = s.u.Plan(of.job)
 	return err == nil, err
 }
 
