@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 
 import httpx
 import pytest
 
-from tradewind import BrokerNotFound, Client, Endpoint, Unreachable
+from tradewind import AsyncClient, BrokerNotFound, Client, Endpoint, Unreachable
 
 
 @pytest.fixture(autouse=True)
@@ -57,3 +58,28 @@ def test_what_passes_is_tried_again_and_a_silent_broker_is_named(monkeypatch: py
     assert seen == ["Bearer t"] * 3
     with Client("http://127.0.0.1:1", "t") as c, pytest.raises(Unreachable, match="127.0.0.1:1"):
         c.jobs()
+
+
+def test_a_log_of_functions_goes_on_where_an_answer_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tradewind._call.FIRST_PAUSE", 0.0)
+    text = "größer\n".encode()
+    answers = {"": (text[:3], "1:3"), "1:3": (b"", "1:3+"), "1:3+": (text[3:], "")}  # the first ends within a character
+    asked: list[str] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append(request.url.params.get("after", ""))
+        body, after = answers[asked[-1]]
+        return httpx.Response(200, content=body, headers={"Tradewind-Next": after} if after else {})
+
+    with Client("http://localhost:1", "t", transport=httpx.MockTransport(answer)) as c:
+        assert c.logs("j", "t") == text.decode()
+        assert asked == list(answers)
+        asked.clear()
+        assert "".join(c.follow_logs("j", "t")) == text.decode()
+        assert asked == list(answers)
+
+    async def both() -> list[str]:
+        async with AsyncClient("http://localhost:1", "t", transport=httpx.MockTransport(answer)) as c:
+            return [await c.logs("j", "t"), "".join([p async for p in c.follow_logs("j", "t")])]
+
+    assert asyncio.run(both()) == [text.decode()] * 2

@@ -47,7 +47,9 @@ def test_a_job_is_written_as_a_job_file() -> None:
 def test_rules_of_placement_are_written_as_a_job_file_has_them() -> None:
     a = Task("a", run="true", labels={"app": "web"}, placement=[Placement(apart={"app": "db"}, by="zone")])
     b = Task("b", run="true")
-    written = Job("j", [a, b], labels={"team": "red"}, placement=[Placement(spread="zone", max=2, of=["a", "b"])]).to_dict()
+    written = Job(
+        "j", [a, b], labels={"team": "red"}, placement=[Placement(spread="zone", max=2, of=["a", "b"])]
+    ).to_dict()
     assert written["labels"] == {"team": "red"}
     assert written["placement"] == [{"spread": "zone", "max": 2, "of": ["a", "b"]}]
     assert written["tasks"]["a"] == {

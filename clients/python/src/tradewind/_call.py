@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import secrets
 from collections.abc import Iterator, Mapping
@@ -21,8 +22,10 @@ M = TypeVar("M", bound=BaseModel)
 
 TIMEOUT = httpx.Timeout(60.0, connect=10.0)
 STREAM = httpx.Timeout(120.0, connect=10.0)  # comments keep a silent stream alive
+LOG = httpx.Timeout(10.0, read=None)  # a task may print nothing for as long as it likes
 TRIES = 5
 FIRST_PAUSE = 0.2  # seconds; doubles
+SELDOM = 5.0  # seconds between two looks at a log of which nothing new comes
 RECONNECT_FOR = 30.0  # seconds without a word
 PART = 1000  # tasks of a large job that are asked for at once
 PASSING = frozenset({429, 500, 502, 503, 504})
@@ -134,6 +137,32 @@ def logs(job: str, task: str | int, attempt: int, rank: int, tail: int, follow: 
     if follow:
         params["follow"] = "true"
     return f"{job_path(job)}/tasks/{quote(str(task), safe='')}/logs", params
+
+
+class Log:
+    """Reads a log that comes in one answer or several, as functions give it: each says where the next one begins."""
+
+    def __init__(self) -> None:
+        self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
+        self._pause = 0.0
+        self._news = False
+
+    def feed(self, piece: bytes) -> str:
+        """The text of a piece; what of a character is still to come waits for the next."""
+        self._news = True
+        return self._decode(piece)
+
+    def more(self, response: httpx.Response, params: dict[str, str]) -> bool:
+        """Whether another answer follows this one, which is read; params then ask for it."""
+        after = response.headers.get("Tradewind-Next", "")
+        params.update({"after": after} if after else {})
+        return bool(after)
+
+    def pause(self) -> float:
+        """How long to wait before asking for the next answer: the longer, the more often there was nothing."""
+        self._pause = 0.0 if self._news else min(max(self._pause * 1.5, FIRST_PAUSE), SELDOM)
+        self._news = False
+        return self._pause
 
 
 def joined(whole: JobDetail | None, more: JobDetail) -> JobDetail:

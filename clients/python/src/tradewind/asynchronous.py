@@ -79,24 +79,30 @@ class AsyncClient:
     async def logs(self, job: str, task: str | int, *, attempt: int = 0, rank: int = 0, tail: int = 0) -> str:
         """What a task has printed so far: of its last attempt, or the one named; tail is in bytes, 0 is all."""
         path, params = _call.logs(job, task, attempt, rank, tail, follow=False)
-        response = await self._send(self._http.build_request("GET", path, params=params))
-        _call.check(response)
-        return response.text
+        log, text = _call.Log(), ""
+        while True:
+            response = await self._send(self._http.build_request("GET", path, params=params))
+            _call.check(response)
+            text += log.feed(response.content)
+            if not log.more(response, params):
+                return text
 
     async def follow_logs(self, job: str, task: str | int, *, rank: int = 0) -> AsyncIterator[str]:
         """What a task prints, as it comes, until it has ended."""
         path, params = _call.logs(job, task, 0, rank, 0, follow=True)
-        try:
-            async with self._http.stream(
-                "GET", path, params=params, timeout=httpx.Timeout(10.0, read=None)
-            ) as response:
-                if not response.is_success:
-                    await response.aread()
-                    _call.check(response)
-                async for text in response.aiter_text():
-                    yield text
-        except httpx.TransportError as err:
-            raise self._unreachable(err) from err
+        log, more = _call.Log(), True
+        while more:
+            try:
+                async with self._http.stream("GET", path, params=params, timeout=_call.LOG) as response:
+                    if not response.is_success:
+                        await response.aread()
+                        _call.check(response)
+                    async for piece in response.aiter_bytes():
+                        yield log.feed(piece)
+            except httpx.TransportError as err:
+                raise self._unreachable(err) from err
+            if more := log.more(response, params):
+                await asyncio.sleep(log.pause())
 
     async def follow(self, job: str) -> AsyncIterator[JobUpdate]:
         """A job's updates until it is over: first everything, then what changed."""

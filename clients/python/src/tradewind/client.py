@@ -78,21 +78,30 @@ class Client:
     def logs(self, job: str, task: str | int, *, attempt: int = 0, rank: int = 0, tail: int = 0) -> str:
         """What a task has printed so far: of its last attempt, or the one named; tail is in bytes, 0 is all."""
         path, params = _call.logs(job, task, attempt, rank, tail, follow=False)
-        response = self._send(self._http.build_request("GET", path, params=params))
-        _call.check(response)
-        return response.text
+        log, text = _call.Log(), ""
+        while True:
+            response = self._send(self._http.build_request("GET", path, params=params))
+            _call.check(response)
+            text += log.feed(response.content)
+            if not log.more(response, params):
+                return text
 
     def follow_logs(self, job: str, task: str | int, *, rank: int = 0) -> Iterator[str]:
         """What a task prints, as it comes, until it has ended."""
         path, params = _call.logs(job, task, 0, rank, 0, follow=True)
-        try:
-            with self._http.stream("GET", path, params=params, timeout=httpx.Timeout(10.0, read=None)) as response:
-                if not response.is_success:
-                    response.read()
-                    _call.check(response)
-                yield from response.iter_text()
-        except httpx.TransportError as err:
-            raise self._unreachable(err) from err
+        log, more = _call.Log(), True
+        while more:
+            try:
+                with self._http.stream("GET", path, params=params, timeout=_call.LOG) as response:
+                    if not response.is_success:
+                        response.read()
+                        _call.check(response)
+                    for piece in response.iter_bytes():
+                        yield log.feed(piece)
+            except httpx.TransportError as err:
+                raise self._unreachable(err) from err
+            if more := log.more(response, params):
+                time.sleep(log.pause())
 
     def follow(self, job: str) -> Iterator[JobUpdate]:
         """A job's updates until it is over: first everything, then what changed. A stream that breaks off is opened
