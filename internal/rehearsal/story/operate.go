@@ -34,16 +34,10 @@ const cliWithin = 2 * time.Minute
 
 // cli runs the command line as a user with credentials would, and returns what it printed.
 func (s *Story) cli(ctx context.Context, stdin string, args ...string) ([]byte, error) {
-	w := s.World
 	ctx, cancel := context.WithTimeout(ctx, cliWithin)
 	defer cancel()
-	c := exec.CommandContext(ctx, filepath.Join(w.Assets, "tradewind"), args...) //nolint:gosec // built beside this
-	c.Dir, c.Stdin = w.Dir, strings.NewReader(stdin)
-	c.Env = []string{
-		"PATH=" + os.Getenv("PATH"), "HOME=" + w.Dir, "TRADEWIND_ENDPOINT=" + w.API,
-		"TRADEWIND_SIGN_REGION=" + account.Region, "AWS_ACCESS_KEY_ID=" + w.User.AccessKeyID,
-		"AWS_SECRET_ACCESS_KEY=" + w.User.SecretAccessKey, "AWS_EC2_METADATA_DISABLED=true",
-	}
+	c := s.command(ctx, args...)
+	c.Stdin = strings.NewReader(stdin)
 	var out, said bytes.Buffer
 	c.Stdout, c.Stderr = &out, &said
 	if err := c.Run(); err != nil {
@@ -51,6 +45,19 @@ func (s *Story) cli(ctx context.Context, stdin string, args ...string) ([]byte, 
 			strings.TrimSpace(said.String()))
 	}
 	return out.Bytes(), nil
+}
+
+// command is one of the command line's, with a user's credentials.
+func (s *Story) command(ctx context.Context, args ...string) *exec.Cmd {
+	w := s.World
+	c := exec.CommandContext(ctx, filepath.Join(w.Assets, "tradewind"), args...) //nolint:gosec // built beside this
+	c.Dir = w.Dir
+	c.Env = []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + w.Dir, "TRADEWIND_ENDPOINT=" + w.API,
+		"TRADEWIND_SIGN_REGION=" + account.Region, "AWS_ACCESS_KEY_ID=" + w.User.AccessKeyID,
+		"AWS_SECRET_ACCESS_KEY=" + w.User.SecretAccessKey, "AWS_EC2_METADATA_DISABLED=true",
+	}
+	return c
 }
 
 // cliJSON runs a command for what it tells programs.
@@ -115,6 +122,12 @@ func (s *Story) operated(ctx context.Context) (string, error) {
 	}
 	said += fmt.Sprintf("\nlogs: %s; the secret is in none of %d items of the table and of %d files", waitingMasked,
 		items, files)
+	var page *shown
+	if !s.World.Chaos { // where calls fail, a page says so and is loaded anew
+		if page, err = s.show(ctx, id, "wait"); err != nil {
+			return said, err
+		}
+	}
 	if err := until(ctx, func() error {
 		_, err := s.cli(ctx, "", "cancel", id)
 		if err != nil && strings.Contains(err.Error(), "is over already") {
@@ -135,6 +148,10 @@ func (s *Story) operated(ctx context.Context) (string, error) {
 		said += "\ncancel: " + string(d.State) + ", " + d.TaskList[0].State
 		return nil
 	})
+	if page != nil {
+		err = errors.Join(err, page.over())
+		said += "\ndashboard: a page has followed the job and its log to their ends"
+	}
 	return said, err
 }
 
