@@ -46,8 +46,8 @@ type Event struct {
 	Data     []byte // JSON
 }
 
-// Events yields the events of a job's stream, of which Follow reads the updates, from the one after last on, which is an
-// ID; "" begins with everything. It goes on where a stream breaks off, as Follow does.
+// Events yields the events of a job's stream, of which Follow reads the updates, from the one after last on, which is
+// an ID; "" begins with everything. It goes on where a stream breaks off, as Follow does.
 func (c *Client) Events(ctx context.Context, id, last string) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		again := reopening{c: c}
