@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime"
 	"sync"
 
+	"github.com/tradewind-broker/tradewind/internal/sim/check"
 	"github.com/tradewind-broker/tradewind/internal/sim/timeline"
 )
 
@@ -87,7 +89,7 @@ func play(ctx context.Context, from, to uint64, workers int, opt Options, take f
 	for range workers {
 		wg.Go(func() {
 			for seed := range seeds {
-				results <- Run(seed, opt)
+				results <- perhapsAgain(seed, opt)
 			}
 		})
 	}
@@ -117,6 +119,27 @@ func play(ctx context.Context, from, to uint64, workers int, opt Options, take f
 			next++
 		}
 	}
+}
+
+// replayed is of how many seeds one is played twice.
+const replayed = 25
+
+// perhapsAgain plays a seed, and every so often plays it again: a world that goes another way the second time cannot be
+// understood, nor seen to be mended.
+func perhapsAgain(seed uint64, opt Options) Result {
+	r := Run(seed, opt)
+	if seed%replayed != 0 || r.Violation != nil || opt.History != nil {
+		return r
+	}
+	again := Run(seed, opt)
+	if again.Steps != r.Steps || again.Virtual != r.Virtual || !maps.Equal(again.Faults, r.Faults) {
+		r.Violation = &timeline.Violation{
+			Seed: seed, Step: r.Steps, At: r.Virtual, Invariant: check.InvOneHistory,
+			Detail: fmt.Sprintf("it took %d steps and %v, and %d and %v when it was played again", r.Steps, r.Virtual,
+				again.Steps, again.Virtual),
+		}
+	}
+	return r
 }
 
 // add takes in one history.

@@ -88,7 +88,8 @@ const (
 	InvPanic = "no panic"
 	// InvCircles: what happens leads somewhere: a world comes to rest within a number of steps, far above that of any
 	// that does.
-	InvCircles = "nothing goes round in circles"
+	InvCircles    = "nothing goes round in circles"
+	InvOneHistory = "a seed is one history"
 )
 
 // At the end, when the faults have stopped:

@@ -2,9 +2,11 @@ package session
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
@@ -46,14 +48,17 @@ func (s *Session) backfill() (admitted int, err error) {
 		return 0, err
 	}
 	var ends []ending
-	for _, h := range clusters {
-		e, err := s.ends(h)
-		if err != nil {
+	for _, id := range slices.Sorted(maps.Keys(clusters)) {
+		e, err := s.ends(clusters[id])
+		if lacking(err) != nil {
 			return 0, err
 		}
 		ends = append(ends, e)
 	}
-	slices.SortFunc(ends, func(a, b ending) int { return a.at.Compare(b.at) })
+	if s.u.Lack.Any() {
+		return 0, book.ErrLacking
+	}
+	slices.SortStableFunc(ends, func(a, b ending) int { return a.at.Compare(b.at) })
 	var goes time.Time
 	for _, a := range heads {
 		if at := s.goes(a.with, ends); goes.IsZero() || at.Before(goes) {

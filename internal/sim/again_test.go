@@ -1,0 +1,47 @@
+package sim
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+
+	"github.com/tradewind-broker/tradewind/internal/sim/check"
+	"github.com/tradewind-broker/tradewind/internal/sim/planner"
+	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// unsure has another objective for what it is asked first.
+type unsure struct {
+	broker.Planner
+	asked *atomic.Int64
+}
+
+const first = 3
+
+func (u unsure) Plan(ctx context.Context, in record.PlanInput) (*record.Plan, error) {
+	if u.asked.Add(1) <= first {
+		spec := *in.Spec
+		spec.Objective = map[dag.Objective]dag.Objective{
+			dag.MinimizeCost: dag.MinimizeMakespan, dag.MinimizeMakespan: dag.MinimizeCost}[spec.Objective]
+		in.Spec = &spec
+	}
+	return u.Planner.Plan(ctx, in)
+}
+
+func TestAWorldThatGoesAnotherWayWhenItIsPlayedAgainIsNoticed(t *testing.T) {
+	var asked atomic.Int64
+	report, err := Chaos(t.Context(), 0, 1, ChaosOptions{Options: Options{Planner: unsure{planner.New(), &asked}}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(report.Violations) != 1 || report.Violations[0].Invariant != check.InvOneHistory {
+		t.Errorf("found %+v", report.Violations)
+	}
+	asked.Store(first)
+	report, err = Chaos(t.Context(), 0, 1, ChaosOptions{Options: Options{Planner: unsure{planner.New(), &asked}}}, nil)
+	if err != nil || len(report.Violations) > 0 {
+		t.Errorf("one that does not: %v, %+v", err, report.Violations)
+	}
+}
