@@ -61,7 +61,7 @@ func TestCommands(t *testing.T) {
 }
 
 var (
-	loopback = regexp.MustCompile(`127\.0\.0\.1:\d+`)
+	loopbackURL = regexp.MustCompile(`127\.0\.0\.1:\d+`)
 	took     = regexp.MustCompile(`in [0-9.]+(ms|s)\)`)
 	millis   = regexp.MustCompile(`"millis": ?[0-9.]+`)
 	blanks   = regexp.MustCompile(`(?m)[ \t]+$`)
@@ -84,7 +84,7 @@ func (p *program) normalise(r result) string {
 	for old, with := range map[string]string{p.state: "STATE", testToken: "TOKEN", here: "HERE"} {
 		s = strings.ReplaceAll(s, old, with)
 	}
-	s = loopback.ReplaceAllString(s, "127.0.0.1:PORT")
+	s = loopbackURL.ReplaceAllString(s, "127.0.0.1:PORT")
 	s = took.ReplaceAllString(s, "in 1ms)")
 	s = millis.ReplaceAllString(s, `"millis": 1`)
 	s = blanks.ReplaceAllString(s, "")

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 
+	"github.com/tradewind-broker/tradewind/internal/cli/loopback"
 	"github.com/tradewind-broker/tradewind/internal/cli/tesproxy"
 )
 
@@ -10,7 +11,7 @@ import (
 func (a *app) spoken() tesproxy.Brokers {
 	return tesproxy.Brokers{
 		Flags: a.brokerFlags,
-		Find: func(ctx context.Context, state string) (tesproxy.Asked, string, func() error, error) {
+		Find: func(ctx context.Context, state string) (loopback.Asked, string, func() error, error) {
 			s, err := a.running(ctx, state, "run")
 			if err != nil {
 				return nil, "", nil, err

@@ -66,7 +66,7 @@ func Command(a *command.App, brokers Brokers) *cobra.Command {
 // serve listens until ctx ends.
 func serve(ctx context.Context, a *command.App, b Broker, where string, port int, token string,
 	planning func() (http.Handler, string, error)) error {
-	if err := ask(ctx, b, where); err != nil {
+	if err := loopback.LetIn(ctx, b, where, "/v1/jobs?limit=1", ""); err != nil {
 		if ctx.Err() != nil {
 			return nil //nolint:nilerr // told to end before it began
 		}
@@ -85,28 +85,6 @@ func serve(ctx context.Context, a *command.App, b Broker, where string, port int
 		return a.Printf("dashboard of %s\n  url    http://%s/?token=%s\n  plans  %s\n\nCtrl-C ends it; jobs go on.\n",
 			where, address, token, says)
 	})
-}
-
-// ask sees whether the broker lets us in, before anybody is told that it does.
-func ask(ctx context.Context, b Broker, where string) error {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "/v1/jobs?limit=1", http.NoBody)
-	if err != nil {
-		return err
-	}
-	res, err := b.Pass(ctx, r)
-	if err != nil {
-		return command.Because(err, command.ExitFailed, "", "%v", err)
-	}
-	defer res.Body.Close() //nolint:errcheck // only its status matters
-	switch res.StatusCode {
-	case http.StatusOK:
-		return nil
-	case http.StatusUnauthorized, http.StatusForbidden:
-		return command.Failed("`aws sts get-caller-identity` says whom it takes you for; it needs execute-api:Invoke",
-			"%s refuses these credentials: %s", where, res.Status)
-	default:
-		return command.Failed("", "%s answers %s", where, res.Status)
-	}
 }
 
 var _ Broker = (*client.Client)(nil)

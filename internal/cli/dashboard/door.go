@@ -19,6 +19,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tradewind-broker/tradewind/internal/cli/loopback"
 	"github.com/tradewind-broker/tradewind/pkg/api"
 	"github.com/tradewind-broker/tradewind/pkg/api/signin"
 	"github.com/tradewind-broker/tradewind/pkg/client"
@@ -26,7 +27,7 @@ import (
 
 // Broker is the one whose jobs are shown: a client.Client.
 type Broker interface {
-	Pass(ctx context.Context, r *http.Request) (*http.Response, error)
+	loopback.Asked
 	Events(ctx context.Context, id, last string) iter.Seq2[client.Event, error]
 	Log(ctx context.Context, job, task string, o client.LogOptions) (io.ReadCloser, error)
 }
@@ -53,20 +54,20 @@ func (d Door) Handler() http.Handler {
 		token, reads := signin.Bearer(r), r.Method == http.MethodGet || r.Method == http.MethodHead
 		switch {
 		case !named(r.Host):
-			refuse(w, http.StatusMisdirectedRequest, "this server does not answer for that host name")
+			loopback.Refuse(w, http.StatusMisdirectedRequest, "this server does not answer for that host name")
 		case signin.Visits(r):
 			user.ServeHTTP(w, r)
 		case r.URL.Path == "/" || strings.HasPrefix(r.URL.Path, "/assets/"):
 			d.Pages.ServeHTTP(w, r)
 		case !ofUsers(r.URL.EscapedPath()):
-			refuse(w, http.StatusNotFound, "nothing is there")
+			loopback.Refuse(w, http.StatusNotFound, "nothing is there")
 		case token != "" && user.Matches(token), token == "" && reads && user.HasCookie(r):
 			asked.ServeHTTP(w, r)
 		case token == "" && user.HasCookie(r):
-			refuse(w, http.StatusForbidden,
+			loopback.Refuse(w, http.StatusForbidden,
 				"the dashboard's cookie only reads; send the token in the Authorization header")
 		default:
-			refuse(w, http.StatusUnauthorized, "the token is missing or wrong: `tradewind dashboard` has printed it")
+			loopback.Refuse(w, http.StatusUnauthorized, "the token is missing or wrong: `tradewind dashboard` has printed it")
 		}
 	})
 }
@@ -111,7 +112,7 @@ func answer(w http.ResponseWriter, res *http.Response) {
 func (d Door) plan(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, client.MaxPassed+1)) // Pass says what is too large
 	if err != nil {
-		refuse(w, http.StatusBadRequest, "the request cannot be read")
+		loopback.Refuse(w, http.StatusBadRequest, "the request cannot be read")
 		return
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
@@ -182,7 +183,7 @@ func (d Door) log(w http.ResponseWriter, r *http.Request) {
 	o.Attempt, o.Rank, o.Tail = number("attempt"), number("rank"), int64(number("tail"))
 	o.Follow = q.Get("follow") == "true"
 	if bad != nil {
-		refuse(w, http.StatusUnprocessableEntity, bad.Error())
+		loopback.Refuse(w, http.StatusUnprocessableEntity, bad.Error())
 		return
 	}
 	body, err := d.Broker.Log(r.Context(), r.PathValue("id"), r.PathValue("task"), o)
@@ -224,19 +225,10 @@ func fail(w http.ResponseWriter, err error) {
 		w.WriteHeader(p.Status)
 		_ = json.NewEncoder(w).Encode(p)
 	case client.Status(err) != 0:
-		refuse(w, client.Status(err), err.Error())
+		loopback.Refuse(w, client.Status(err), err.Error())
 	case errors.Is(err, client.ErrTooLarge):
-		refuse(w, http.StatusRequestEntityTooLarge, err.Error())
+		loopback.Refuse(w, http.StatusRequestEntityTooLarge, err.Error())
 	default:
-		refuse(w, http.StatusBadGateway, err.Error())
+		loopback.Refuse(w, http.StatusBadGateway, err.Error())
 	}
-}
-
-// refuse answers as the API does where it refuses.
-func refuse(w http.ResponseWriter, status int, detail string) {
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(map[string]any{
-		"title": http.StatusText(status), "status": status, "detail": detail,
-	})
 }

@@ -3,7 +3,6 @@ package tesproxy
 import (
 	"context"
 	"errors"
-	"net/http"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -19,7 +18,7 @@ const EnvToken = "TRADEWIND_TES_TOKEN" //nolint:gosec // a name
 // Brokers is how the command finds its broker.
 type Brokers struct {
 	Flags func(c *cobra.Command, state *string) // those that say which is meant
-	Find  func(ctx context.Context, state string) (b Asked, where string, done func() error, err error)
+	Find  func(ctx context.Context, state string) (b loopback.Asked, where string, done func() error, err error)
 }
 
 // Command is tes.
@@ -56,8 +55,9 @@ func Command(a *command.App, brokers Brokers) *cobra.Command {
 }
 
 // serve listens until ctx ends.
-func serve(ctx context.Context, a *command.App, b Asked, where string, port int, token string) error {
-	if err := ask(ctx, b, where); err != nil {
+func serve(ctx context.Context, a *command.App, b loopback.Asked, where string, port int, token string) error {
+	if err := loopback.LetIn(ctx, b, where, api.TESPath+"/service-info",
+		"an older broker has no TES: `tradewind upgrade`"); err != nil {
 		if ctx.Err() != nil {
 			return nil //nolint:nilerr // told to end before it began
 		}
@@ -71,26 +71,4 @@ func serve(ctx context.Context, a *command.App, b Asked, where string, port int,
 			"py-tes:     tes.HTTPClient(%[2]q, token=%[3]q)\n\nCtrl-C ends it.\n", where, url, token,
 			"http://tes:"+token+"@"+strings.TrimPrefix(url, "http://"))
 	})
-}
-
-// ask sees whether the broker lets us in, before anybody is told that it does.
-func ask(ctx context.Context, b Asked, where string) error {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, api.TESPath+"/service-info", http.NoBody)
-	if err != nil {
-		return err
-	}
-	res, err := b.Pass(ctx, r)
-	if err != nil {
-		return command.Because(err, command.ExitFailed, "", "%v", err)
-	}
-	defer res.Body.Close() //nolint:errcheck // only its status matters
-	switch res.StatusCode {
-	case http.StatusOK:
-		return nil
-	case http.StatusUnauthorized, http.StatusForbidden:
-		return command.Failed("`aws sts get-caller-identity` says whom it takes you for; it needs execute-api:Invoke",
-			"%s refuses these credentials: %s", where, res.Status)
-	default:
-		return command.Failed("an older broker has no TES: `tradewind upgrade`", "%s answers %s", where, res.Status)
-	}
 }

@@ -6,37 +6,31 @@
 package tesproxy
 
 import (
-	"context"
 	"crypto/sha256"
 	"crypto/subtle"
-	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
 	"path"
 	"strings"
 
+	"github.com/tradewind-broker/tradewind/internal/cli/loopback"
 	"github.com/tradewind-broker/tradewind/pkg/api"
 	"github.com/tradewind-broker/tradewind/pkg/client"
 )
 
-// Asked passes requests on to a broker; see [client.Client.Pass].
-type Asked interface {
-	Pass(ctx context.Context, r *http.Request) (*http.Response, error)
-}
-
 // Handler passes on what clients that bear the token ask of TES. The token comes as TES has it: as a bearer, or as the
 // password of basic authentication.
-func Handler(to Asked, token string) http.Handler {
+func Handler(to loopback.Asked, token string) http.Handler {
 	want := sha256.Sum256([]byte(token))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		given := sha256.Sum256([]byte(bearer(r)))
 		switch {
 		case subtle.ConstantTimeCompare(given[:], want[:]) != 1:
 			w.Header().Set("WWW-Authenticate", `Bearer realm="tradewind tes"`)
-			refuse(w, http.StatusUnauthorized, "the token is missing or wrong: `tradewind tes` has printed it")
+			loopback.Refuse(w, http.StatusUnauthorized, "the token is missing or wrong: `tradewind tes` has printed it")
 		case !ours(r.URL.EscapedPath()):
-			refuse(w, http.StatusNotFound, "only what is below "+api.TESPath+" is passed on")
+			loopback.Refuse(w, http.StatusNotFound, "only what is below "+api.TESPath+" is passed on")
 		default:
 			pass(to, w, r)
 		}
@@ -63,14 +57,14 @@ func ours(p string) bool {
 		!strings.Contains(lower, "%2e") && !strings.Contains(lower, "%2f") && !strings.Contains(lower, "%5c")
 }
 
-func pass(to Asked, w http.ResponseWriter, r *http.Request) {
+func pass(to loopback.Asked, w http.ResponseWriter, r *http.Request) {
 	res, err := to.Pass(r.Context(), r)
 	switch {
 	case errors.Is(err, client.ErrTooLarge):
-		refuse(w, http.StatusRequestEntityTooLarge, err.Error())
+		loopback.Refuse(w, http.StatusRequestEntityTooLarge, err.Error())
 		return
 	case err != nil:
-		refuse(w, http.StatusBadGateway, err.Error())
+		loopback.Refuse(w, http.StatusBadGateway, err.Error())
 		return
 	}
 	defer res.Body.Close() //nolint:errcheck // only read from
@@ -80,13 +74,4 @@ func pass(to Asked, w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(res.StatusCode)
 	_, _ = io.Copy(w, res.Body) // a client that has gone needs no more of it
-}
-
-// refuse answers as the API does where it refuses.
-func refuse(w http.ResponseWriter, status int, detail string) {
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(map[string]any{
-		"title": http.StatusText(status), "status": status, "detail": detail,
-	})
 }
