@@ -62,9 +62,9 @@ func TestCommands(t *testing.T) {
 
 var (
 	loopbackURL = regexp.MustCompile(`127\.0\.0\.1:\d+`)
-	took     = regexp.MustCompile(`in [0-9.]+(ms|s)\)`)
-	millis   = regexp.MustCompile(`"millis": ?[0-9.]+`)
-	blanks   = regexp.MustCompile(`(?m)[ \t]+$`)
+	took        = regexp.MustCompile(`in [0-9.]+(ms|s)\)`)
+	millis      = regexp.MustCompile(`"millis": ?[0-9.]+`)
+	blanks      = regexp.MustCompile(`(?m)[ \t]+$`)
 )
 
 // normalise takes out what differs from run to run.

@@ -67,7 +67,8 @@ func (d Door) Handler() http.Handler {
 			loopback.Refuse(w, http.StatusForbidden,
 				"the dashboard's cookie only reads; send the token in the Authorization header")
 		default:
-			loopback.Refuse(w, http.StatusUnauthorized, "the token is missing or wrong: `tradewind dashboard` has printed it")
+			loopback.Refuse(w, http.StatusUnauthorized,
+				"the token is missing or wrong: `tradewind dashboard` has printed it")
 		}
 	})
 }
