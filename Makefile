@@ -28,7 +28,8 @@ help: ## Show this help
 build: ## Build bin/tradewind, and bin/tradewind-agent for machines on this computer
 	@mkdir -p bin
 	$(GO) build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o $(BIN) ./cmd/tradewind
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o $(dir $(BIN))tradewind-agent ./cmd/tradewind-agent
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" \
+	  -o $(dir $(BIN))tradewind-agent ./cmd/tradewind-agent
 
 .PHONY: run
 run: build ## Plan and run the demonstration: a full zone, a spot interruption, a resumed checkpoint

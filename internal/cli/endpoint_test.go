@@ -157,4 +157,11 @@ func TestWorkflowEnginesAreLetIn(t *testing.T) {
 	if r := p.run("tes"); r.code != command.ExitFailed || !strings.Contains(r.err, "refuses these credentials: 401") {
 		t.Errorf("exit %d: %s", r.code, r.err)
 	}
+	n := len(seen())
+	for _, name := range []string{"tes", "dashboard"} { // said before anybody is asked
+		r := p.run(name, "--port", "70000")
+		if r.code != command.ExitBadInput || !strings.Contains(r.err, "70000 is no port") || len(seen()) != n {
+			t.Errorf("%s: exit %d: %s", name, r.code, r.err)
+		}
+	}
 }

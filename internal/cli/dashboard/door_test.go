@@ -252,7 +252,8 @@ func TestOnlyWhoSignedInIsLetIn(t *testing.T) {
 	} {
 		if res := d.ask(c.method, c.path, "", c.set); res.StatusCode != c.status {
 			t.Errorf("%s: %s", name, res.Status)
-		} else if res.Header.Get("X-Content-Type-Options") != "nosniff" || name == "a visit with a wrong token" && len(res.Cookies()) > 0 {
+		} else if res.Header.Get("X-Content-Type-Options") != "nosniff" ||
+			name == "a visit with a wrong token" && len(res.Cookies()) > 0 {
 			t.Errorf("%s: %v", name, res.Header)
 		}
 	}

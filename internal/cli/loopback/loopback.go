@@ -26,10 +26,13 @@ func PortFlag(c *cobra.Command, port *int) {
 	c.Flags().IntVar(port, "port", 0, "port of this computer; 0 takes a free one")
 }
 
-// Token is what clients prove themselves with: that of an environment variable, else a new one.
-func Token(a *command.App, env string) (string, error) {
-	token := a.Lookup(env)
+// Check refuses a port that is none, and returns what clients prove themselves with: the token of an environment
+// variable, else a new one.
+func Check(a *command.App, env string, port int) (token string, err error) {
+	token = a.Lookup(env)
 	switch {
+	case port < 0 || port > 65535:
+		return "", command.BadInput("", "--port: %d is no port", port)
 	case token == "":
 		return rand.Text(), nil
 	case len(token) < minToken:
@@ -42,9 +45,6 @@ func Token(a *command.App, env string) (string, error) {
 // Serve listens on a port of loopback, 0 being a free one, until ctx ends. It calls ready with the address, host and
 // port, once it listens. What is under way when ctx ends has a moment to come to an end, and its context ends.
 func Serve(ctx context.Context, port int, h http.Handler, ready func(address string) error) error {
-	if port < 0 || port > 65535 {
-		return command.BadInput("", "--port: %d is no port", port)
-	}
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
 		return command.Because(err, command.ExitFailed, "--port names another, or 0 for a free one",

@@ -39,7 +39,7 @@ func Command(a *command.App, brokers Brokers) *cobra.Command {
 	brokers.Flags(c, &state)
 	loopback.PortFlag(c, &port)
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		token, err := loopback.Token(a, EnvToken)
+		token, err := loopback.Check(a, EnvToken, port)
 		if err != nil {
 			return err
 		}

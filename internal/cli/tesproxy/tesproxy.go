@@ -6,8 +6,6 @@
 package tesproxy
 
 import (
-	"crypto/sha256"
-	"crypto/subtle"
 	"errors"
 	"io"
 	"net/http"
@@ -16,17 +14,17 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/cli/loopback"
 	"github.com/tradewind-broker/tradewind/pkg/api"
+	"github.com/tradewind-broker/tradewind/pkg/api/signin"
 	"github.com/tradewind-broker/tradewind/pkg/client"
 )
 
 // Handler passes on what clients that bear the token ask of TES. The token comes as TES has it: as a bearer, or as the
 // password of basic authentication.
 func Handler(to loopback.Asked, token string) http.Handler {
-	want := sha256.Sum256([]byte(token))
+	known := signin.New(token)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		given := sha256.Sum256([]byte(bearer(r)))
 		switch {
-		case subtle.ConstantTimeCompare(given[:], want[:]) != 1:
+		case !known.Matches(bearer(r)):
 			w.Header().Set("WWW-Authenticate", `Bearer realm="tradewind tes"`)
 			loopback.Refuse(w, http.StatusUnauthorized, "the token is missing or wrong: `tradewind tes` has printed it")
 		case !ours(r.URL.EscapedPath()):
