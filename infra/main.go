@@ -64,6 +64,8 @@ func run(args []string) error {
 	f.StringVar(&announce, "announce", strings.Join(cfg.Announce, ","),
 		"types of events, by comma, that are put on the event bus for rules of yours, or none")
 	f.StringVar(&cfg.Webhook, "webhook", "", "https URL that news of jobs are posted to")
+	f.StringVar(&cfg.Traces, "traces", "", "https URL of a collector of OpenTelemetry")
+	f.StringVar(&cfg.TraceHeaders, "trace-headers", "", "SSM parameter with the collector's headers")
 	f.BoolVar(&cfg.Unproven, "unproven-machines", false,
 		"take machines at their word where they do not prove which one they are")
 	f.DurationVar(&cfg.AgentsCall, "agents-call", 0,

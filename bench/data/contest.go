@@ -31,13 +31,15 @@ type result struct {
 	took []usage
 }
 
-// hold lets the contenders take turns, so that a busy minute of the machine meets all of them.
-func (c contest) hold(ctx context.Context, repeat int, tell func(string, ...any)) ([]*result, error) {
+// hold lets the contenders take turns, so that a busy minute of the machine meets all of them. What takes them long
+// needs fewer rounds: none begins once those before have taken enough.
+func (c contest) hold(ctx context.Context, s settings) ([]*result, error) {
 	results := make([]*result, len(c.contenders))
 	for i, one := range c.contenders {
 		results[i] = &result{contender: one}
 	}
-	for n := range repeat {
+	var took time.Duration
+	for n := 0; n < s.repeat && (n == 0 || took < s.enough); n++ {
 		for i := range results {
 			r := results[(i+n)%len(results)]
 			if err := r.clean(ctx); err != nil {
@@ -54,8 +56,9 @@ func (c contest) hold(ctx context.Context, repeat int, tell func(string, ...any)
 			if err != nil {
 				return nil, fmt.Errorf("%s, %s: %w", c.what, r.name, err)
 			}
-			tell("%s: %s: %.2f s, processor %.2f s, %d MB", c.what, r.name, wall(u), cpu(u), u.peak>>20)
+			s.tell("%s: %s: %.2f s, processor %.2f s, %d MB", c.what, r.name, wall(u), cpu(u), u.peak>>20)
 			r.took = append(r.took, u)
+			took += u.wall
 		}
 	}
 	return results, nil

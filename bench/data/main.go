@@ -26,10 +26,11 @@ import (
 
 // settings are how large a run is.
 type settings struct {
-	size    int64 // bytes of a large file
-	large   int   // how many of them
-	small   int   // how many small files
-	repeat  int
+	size    int64          // bytes of a large file
+	large   int            // how many of them
+	small   int            // how many small files
+	repeat  int            // rounds of a row at most
+	enough  time.Duration  // and no further one once they took this long
 	nodes   int            // processes that bring the same input
 	width   int            // of the way to the store then, MB a second for all
 	spread  int64          // MiB of that input
@@ -65,6 +66,7 @@ func command(ctx context.Context, args []string) error {
 	flags.IntVar(&s.large, "large", 4, "how many large files")
 	flags.IntVar(&s.small, "files", 100_000, "how many files of 4 KiB")
 	flags.IntVar(&s.repeat, "repeat", 3, "rounds of each row")
+	flags.DurationVar(&s.enough, "enough", 3*time.Minute, "no further round of a row that has taken this long")
 	flags.IntVar(&s.nodes, "nodes", 16, "processes that bring the same input")
 	flags.IntVar(&s.width, "width", 50, "MB a second that the store gives all of them together")
 	flags.Int64Var(&s.spread, "spread", 128, "MiB of that input")
@@ -84,11 +86,11 @@ func command(ctx context.Context, args []string) error {
 		return err
 	}
 	const title = "Data"
-	body = fmt.Sprintf("`go run ./bench/data -size %d -large %d -files %d -repeat %d -nodes %d`. Medians; "+
+	body = fmt.Sprintf("`go run ./bench/data -size %d -large %d -files %d -repeat %d -nodes %d -enough %s`. Medians; "+
 		"programs and servers share the processors. \"tradewind\" keeps a manifest with the digest of "+
 		"every byte and bundles small files; "+
 		"\"plain objects\" is one object a file, as the peers have it.\n\n",
-		*size, s.large, s.small, s.repeat, s.nodes) + body
+		*size, s.large, s.small, s.repeat, s.nodes, s.enough) + body
 	fmt.Println(report.Section(title, body, time.Now()))
 	if *page == "" {
 		return nil
@@ -118,7 +120,7 @@ func measure(ctx context.Context, s settings) (body string, err error) {
 		if !s.only.MatchString(c.what) {
 			return nil
 		}
-		results, err := c.hold(ctx, s.repeat, s.tell)
+		results, err := c.hold(ctx, s)
 		if err == nil {
 			body += c.line(results)
 		}

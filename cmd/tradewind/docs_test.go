@@ -1,15 +1,92 @@
 package main
 
 import (
+	"bufio"
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 )
 
-// fence is a block of commands of a page, with the remark before it.
-var fence = regexp.MustCompile("(?s)(<!--[^>]*-->\n)?```sh\n(.*?)```")
+// fence is a block of commands of a page, and shown one with a file, each with the remark before it.
+var (
+	fence = regexp.MustCompile("(?s)(<!--[^>]*-->\n)?```(?:sh|bash)\n(.*?)```")
+	shown = regexp.MustCompile("(?s)<!-- file: (\\S+) -->\n```\\w+\n(.*?)```")
+)
+
+// long is a job that still runs when a page's commands look at it.
+const long = "apiVersion: tradewind/v1\nname: long\ntasks: {wait: {run: sleep 600, time: 1h}}\n"
+
+// testPages runs what other pages say is run, in a folder with the files that the page shows; beside a broker with a job
+// that runs, where the page says so.
+func testPages(t *testing.T, s *shell) {
+	pages, err := filepath.Glob("../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ran := 0
+	for _, page := range pages {
+		body, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(body), "\n<!-- run") {
+			t.Run(filepath.Base(page), func(t *testing.T) { ran += testPage(t, s.in(t), string(body)) })
+		}
+	}
+	if ran < 8 {
+		t.Errorf("%d blocks were run", ran)
+	}
+}
+
+func testPage(t *testing.T, s *shell, page string) (ran int) {
+	s.dir = t.TempDir()
+	repository, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, target := range map[string]string{"examples": repository + "/examples", "bin/tradewind": s.program} {
+		path = filepath.Join(s.dir, path)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.Symlink(target, path)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, file := range append(shown.FindAllStringSubmatch(page, -1), []string{"", "long.yaml", long}) {
+		if err := os.WriteFile(filepath.Join(s.dir, file[1]), []byte(file[2]), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if strings.Contains(page, "<!-- run beside a broker -->\n") {
+		broker := s.command("tradewind up --addr 127.0.0.1:0")
+		told, err := broker.StderrPipe()
+		if err == nil {
+			err = broker.Start()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		await(t, bufio.NewScanner(told), "http://127.0.0.1:")
+		go io.Copy(io.Discard, told) //nolint:errcheck // it is not to wait for who reads it
+		defer func() {
+			s.must("tradewind cancel last")
+			if err := errors.Join(broker.Process.Signal(syscall.SIGINT), broker.Wait()); err != nil {
+				t.Error(err)
+			}
+		}()
+		s.must("tradewind submit long.yaml")
+	}
+	for _, block := range fence.FindAllStringSubmatch(page, -1) {
+		if strings.HasPrefix(block[1], "<!-- run") {
+			s.must("sh -e -c '" + strings.ReplaceAll(block[2], "'", `'\''`) + "'")
+			ran++
+		}
+	}
+	return ran
+}
 
 // testDocs runs every command of the first page that a user follows, as it stands there, in a folder of its own. What
 // is not run says why in a remark before it.

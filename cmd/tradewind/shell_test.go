@@ -138,6 +138,7 @@ func TestFromAShell(t *testing.T) {
 		t.Run("env", func(t *testing.T) { testEnv(t, built.in(t)) })
 		t.Run("bad data", func(t *testing.T) { testBadData(t, built.in(t)) })
 		t.Run("docs", func(t *testing.T) { testDocs(t, built.in(t)) })
+		t.Run("pages", func(t *testing.T) { testPages(t, built.in(t)) })
 		t.Run("interrupt", func(t *testing.T) { testInterrupt(t, built.in(t)) })
 		t.Run("up", func(t *testing.T) { testUp(t, built.in(t)) })
 		built.mustBeGone(t)

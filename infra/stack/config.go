@@ -47,11 +47,14 @@ type Config struct {
 	Regions         []string
 	Account, Region string
 	// Clouds are those beside AWS to buy on, each with its settings as driver.ParseSettings reads them.
-	Clouds   map[string]string
-	Webhook  string   // https URL for news; none when empty
-	Announce []string // types of events that are put on the event bus for others
-	Unproven bool     // machines need not prove which one they are
-	Policy   bool     // sessions follow policyKey of the work bucket
+	Clouds  map[string]string
+	Webhook string // https URL for news; none when empty
+	Traces  string // https URL of a collector of OpenTelemetry, by OTLP; none when empty
+	// TraceHeaders is the SSM parameter with the headers that it wants, NAME=VALUE by comma; none when empty.
+	TraceHeaders string
+	Announce     []string // types of events that are put on the event bus for others
+	Unproven     bool     // machines need not prove which one they are
+	Policy       bool     // sessions follow policyKey of the work bucket
 	// AgentsCall is how often agents that work call, 1s to 5m; 0 is 5m.
 	AgentsCall time.Duration
 }
@@ -66,11 +69,12 @@ func Default() Config {
 var retentions = []int{1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731}
 
 var (
-	namePattern   = regexp.MustCompile(`^[a-z][a-z0-9-]{1,18}[a-z0-9]$`)
-	bucketPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
-	pathPattern   = regexp.MustCompile(`^(/[A-Za-z0-9_.-]+)+/$`)
-	makePattern   = regexp.MustCompile(`^([a-z0-9][a-z0-9.-]{1,61}[a-z0-9]|[a-z0-9][a-z0-9.-]{3,60}\*)$`)
-	regionPattern = regexp.MustCompile(`^[a-z]{2}(-[a-z]+)+-[0-9]$`)
+	namePattern      = regexp.MustCompile(`^[a-z][a-z0-9-]{1,18}[a-z0-9]$`)
+	bucketPattern    = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
+	pathPattern      = regexp.MustCompile(`^(/[A-Za-z0-9_.-]+)+/$`)
+	parameterPattern = regexp.MustCompile(`^(/[A-Za-z0-9_.-]+)+$`)
+	makePattern      = regexp.MustCompile(`^([a-z0-9][a-z0-9.-]{1,61}[a-z0-9]|[a-z0-9][a-z0-9.-]{3,60}\*)$`)
+	regionPattern    = regexp.MustCompile(`^[a-z]{2}(-[a-z]+)+-[0-9]$`)
 )
 
 // Validate says what of the configuration cannot be deployed.
@@ -90,6 +94,12 @@ func (c Config) Validate() error {
 		return fmt.Errorf("-agents-call: %v is not between 1s and 5m", c.AgentsCall)
 	case c.Webhook != "" && !strings.HasPrefix(c.Webhook, "https://"):
 		return fmt.Errorf("-webhook: %q is no https URL", c.Webhook)
+	case c.Traces != "" && !strings.HasPrefix(c.Traces, "https://"):
+		return fmt.Errorf("-traces: %q is no https URL", c.Traces)
+	case c.TraceHeaders != "" && !parameterPattern.MatchString(c.TraceHeaders):
+		return fmt.Errorf("-trace-headers: %q is no parameter such as /team/otlp", c.TraceHeaders)
+	case c.TraceHeaders != "" && c.Traces == "":
+		return errors.New("-trace-headers needs -traces")
 	}
 	for _, typ := range c.Announce {
 		if _, ok := events.Routes()[typ]; !ok {

@@ -97,6 +97,9 @@ const visibilityFactor = 6
 // nothing else.
 func (d *deployment) function(fn string) {
 	s, name := sizeOf(fn), d.named(fn)
+	if fn == events.FnHook && d.Traces != "" {
+		s.memory *= 2 // it reads whole jobs
+	}
 	logs := awslogs.NewLogGroup(d.stack, jsii.String(title(fn)+"Log"), &awslogs.LogGroupProps{
 		LogGroupName: jsii.String("/aws/lambda/" + name), Retention: awslogs.RetentionDays(retention(d.LogDays)),
 		RemovalPolicy: awscdk.RemovalPolicy_DESTROY,
@@ -198,6 +201,13 @@ func (d *deployment) environment() {
 			if s, _ := driver.ParseSettings(settings); s["tpus"] != "true" {
 				env["TRADEWIND_WITHOUT"] = jsii.String("gcp/tpu-") // their API may be off
 			}
+		}
+	}
+	if d.Traces != "" {
+		hook := d.functions[events.FnHook].(awslambda.Function)
+		hook.AddEnvironment(jsii.String("OTEL_EXPORTER_OTLP_ENDPOINT"), &d.Traces, nil)
+		if d.TraceHeaders != "" {
+			hook.AddEnvironment(jsii.String("TRADEWIND_TRACE_HEADERS"), &d.TraceHeaders, nil)
 		}
 	}
 	for _, fn := range d.functionNames() {

@@ -35,6 +35,9 @@ func (d *deployment) rights() {
 	d.far()
 	d.grant(events.FnHook, "Tell", []string{"sns:Publish"}, *d.topic.TopicArn())
 	d.grant(events.FnHook, "Remarks", []string{"s3:PutObject"}, *d.dags.BucketArn()+"/*")
+	if d.TraceHeaders != "" {
+		d.grant(events.FnHook, "TraceHeaders", []string{"ssm:GetParameter"}, d.arn("ssm", "parameter"+d.TraceHeaders))
+	}
 	d.settle()
 	d.prices()
 	d.packs()

@@ -203,6 +203,26 @@ func TestMachinesAreBoundByTheDeploymentsTag(t *testing.T) {
 	}
 }
 
+// The collector's key is read by the function that sends to it, and is not in the template.
+func TestOnlyHookSendsTraces(t *testing.T) {
+	d := synthesise(t, func(c *Config) { c.Traces, c.TraceHeaders = "https://collector.example.org", "/team/otlp" })["tradewind"]
+	var may []string
+	for _, s := range d.statements() {
+		if slices.ContainsFunc(s.resources, func(r string) bool { return strings.HasSuffix(r, "parameter/team/otlp") }) {
+			may = append(may, s.role+" "+strings.Join(s.actions, " "))
+		}
+	}
+	if want := []string{"tradewind-hook ssm:GetParameter"}; !slices.Equal(may, want) {
+		t.Errorf("%q may read the parameter, want %q", may, want)
+	}
+	for id, f := range d.of("AWS::Lambda::Function") {
+		sends := f.at("Environment", "Variables", "OTEL_EXPORTER_OTLP_ENDPOINT")
+		if hook := f.at("FunctionName") == "tradewind-hook"; hook != (sends == "https://collector.example.org") {
+			t.Errorf("%s sends to %v", id, sends)
+		}
+	}
+}
+
 func TestMachinesHaveNoIdentity(t *testing.T) {
 	d := deployed()(t)
 	for id := range d.of("AWS::IAM::InstanceProfile") {
@@ -445,6 +465,9 @@ func TestBadConfigurationsAreRefused(t *testing.T) {
 		"-regions needs":     func(c *Config) { c.Regions = []string{"eu-west-1"} },
 		"-regions: \"moon\"": func(c *Config) { c.Regions, c.Account, c.Region = []string{"moon"}, "1", "us-east-1" },
 		"-webhook":           func(c *Config) { c.Webhook = "http://plain" },
+		"-traces":            func(c *Config) { c.Traces = "http://plain" },
+		"-trace-headers: \"": func(c *Config) { c.Traces, c.TraceHeaders = "https://collector", "no path" },
+		"-trace-headers n":   func(c *Config) { c.TraceHeaders = "/team/otlp" },
 		"make lambda":        func(c *Config) { c.Assets = t.TempDir() },
 		"make agent":         func(c *Config) { _ = os.Remove(filepath.Join(c.Assets, "agent", "arm64", "tradewind-agent")) },
 	} {

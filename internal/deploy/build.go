@@ -28,6 +28,8 @@ type Settings struct {
 	Clouds       []string      // further ones to buy on: NAME:SETTINGS, as driver.ParseSettings reads these
 	Announce     []string      // types of events that are put on the event bus; those of infra/ when nil
 	Webhook      string        // https URL for news
+	Traces       string        // https URL of a collector of OpenTelemetry
+	TraceHeaders string        // SSM parameter with its headers
 	Unproven     bool          // machines need not prove which one they are
 	AgentsCall   time.Duration // how often agents that work call, 1s to 5m
 	Policy       bool          // sessions follow the object that PutPolicy writes
@@ -141,6 +143,7 @@ func (s Settings) flags() []string {
 		{"name", s.Name}, {"architecture", s.Architecture}, {"data-buckets", strings.Join(s.DataBuckets, ",")},
 		{"make-buckets", strings.Join(s.MakeBuckets, ",")}, {"secrets", strings.Join(s.Secrets, ",")},
 		{"regions", strings.Join(s.Regions, ",")}, {"webhook", s.Webhook},
+		{"traces", s.Traces}, {"trace-headers", s.TraceHeaders},
 		{"announce", strings.Join(s.Announce, ",")}, {"account", s.Account}, {"region", s.Region},
 	} {
 		if f.value != "" {

@@ -39,10 +39,13 @@ const (
 	// buckets of other clouds whose files are jobs too, CLOUD=URL by comma; optional, none
 	EnvDAGBuckets = "TRADEWIND_DAG_BUCKETS"
 	// buckets for what tasks leave: REGION=BUCKET of other regions, CLOUD:REGION=URL of other clouds; optional
-	EnvStores   = "TRADEWIND_STORES"
-	EnvTopic    = "TRADEWIND_TOPIC"    // SNS topic for news; optional
-	EnvWebhook  = "TRADEWIND_WEBHOOK"  // URL that news are posted to; optional
-	EnvAnnounce = "TRADEWIND_ANNOUNCE" // types of events put on the bus for others, by comma; optional, none
+	EnvStores  = "TRADEWIND_STORES"
+	EnvTopic   = "TRADEWIND_TOPIC"   // SNS topic for news; optional
+	EnvWebhook = "TRADEWIND_WEBHOOK" // URL that news are posted to; optional
+	// EnvTraceHeaders is the SSM parameter with the headers of a collector, which OpenTelemetry's own variables name;
+	// optional.
+	EnvTraceHeaders = "TRADEWIND_TRACE_HEADERS"
+	EnvAnnounce     = "TRADEWIND_ANNOUNCE" // types of events put on the bus for others, by comma; optional, none
 	// EnvAgentsCall is how often agents that work call; optional, 5m. People get onto their machines the sooner, and
 	// dearer.
 	EnvAgentsCall = "TRADEWIND_AGENTS_CALL"
@@ -89,8 +92,10 @@ type Env struct {
 	Stores     map[string]string // bucket by region, URL by CLOUD:REGION
 	Topic      string
 	Webhook    string
-	Announce   []string
-	Policy     string
+	// TraceHeaders is the name of a parameter.
+	TraceHeaders string
+	Announce     []string
+	Policy       string
 	// AgentsCall is how often agents that work call.
 	AgentsCall time.Duration
 	// Unproven lets machines say hello that do not prove which one they are.
@@ -123,7 +128,8 @@ func LoadEnv(getenv func(string) string) (Env, error) {
 		AgentsCall: r.Span(EnvAgentsCall, agentsCall),
 		Webhook:    getenv(EnvWebhook), Announce: base.List(getenv(EnvAnnounce)),
 		Unproven: r.OneOf(EnvProof, "required", "optional") == "optional", Certificates: getenv(EnvCertificates),
-		Policy: getenv(EnvPolicy), LogLevel: r.Level(EnvLogLevel),
+		TraceHeaders: getenv(EnvTraceHeaders),
+		Policy:       getenv(EnvPolicy), LogLevel: r.Level(EnvLogLevel),
 	}
 	if len(env.Clouds) == 0 {
 		env.Clouds = []string{"aws"}

@@ -25,14 +25,31 @@ func (t *Traces) finished(job string) {
 	t.over.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), tellWithin)
 		defer cancel()
-		d, err := t.cfg.Jobs(ctx, job)
-		if err == nil {
-			err = t.tell(ctx, d)
-		}
-		if err != nil {
-			t.cfg.Log.Warn("opentelemetry", "job", job, "err", err)
-		}
+		t.warn(job, t.read(ctx, job))
 	})
+}
+
+// Finished tells of a job that is over, and returns when the collector has it. What fails is in the log alone.
+func (t *Traces) Finished(ctx context.Context, job string) {
+	err := t.read(ctx, job)
+	if err == nil {
+		err = t.spans.ForceFlush(ctx)
+	}
+	t.warn(job, err)
+}
+
+func (t *Traces) warn(job string, err error) {
+	if err != nil {
+		t.cfg.Log.Warn("opentelemetry", "job", job, "err", err)
+	}
+}
+
+func (t *Traces) read(ctx context.Context, job string) error {
+	d, err := t.cfg.Jobs(ctx, job)
+	if err != nil {
+		return err
+	}
+	return t.tell(ctx, d)
 }
 
 // atOnce is how many spans are made before they are sent: fewer than the SDK keeps before it drops some.

@@ -32,7 +32,8 @@ import (
 type Config struct {
 	Version string
 	Jobs    func(ctx context.Context, id string) (*view.JobDetail, error)
-	Metrics prometheus.Gatherer
+	Metrics prometheus.Gatherer // nil sends none
+	Headers map[string]string   // of every request, beside those of the environment
 	// Now is the broker's clock, which may be quicker than the wall's: what is told of jobs is told by it.
 	Now func() time.Time
 	Log *slog.Logger
@@ -42,7 +43,7 @@ type Config struct {
 type Traces struct {
 	cfg    Config
 	spans  *sdktrace.TracerProvider
-	meters *sdkmetric.MeterProvider
+	meters *sdkmetric.MeterProvider // nil where there are no metrics
 	tracer trace.Tracer
 
 	mu     sync.Mutex
@@ -60,19 +61,21 @@ func Asked() bool {
 
 // Open begins to send. A collector that does not answer is told of in the log, and harms nothing.
 func Open(ctx context.Context, cfg Config) (*Traces, error) {
-	who, err := resource.New(ctx, resource.WithAttributes(
-		attribute.String("service.name", "tradewind"), attribute.String("service.version", cfg.Version),
-	), resource.WithHost(), resource.WithFromEnv())
+	self := []attribute.KeyValue{attribute.String("service.name", "tradewind")}
+	if cfg.Version != "" {
+		self = append(self, attribute.String("service.version", cfg.Version))
+	}
+	who, err := resource.New(ctx, resource.WithAttributes(self...), resource.WithHost(), resource.WithFromEnv())
 	if err != nil && !errors.Is(err, resource.ErrPartialResource) {
 		return nil, fmt.Errorf("traces: %w", err)
 	}
-	out, err := otlptracehttp.New(ctx)
+	var options []otlptracehttp.Option
+	if len(cfg.Headers) > 0 {
+		options = append(options, otlptracehttp.WithHeaders(cfg.Headers))
+	}
+	out, err := otlptracehttp.New(ctx, options...)
 	if err != nil {
 		return nil, fmt.Errorf("traces: %w", err)
-	}
-	numbers, err := otlpmetrichttp.New(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("traces: %w", errors.Join(err, out.Shutdown(ctx)))
 	}
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { cfg.Log.Warn("opentelemetry", "err", err) }))
 	t := &Traces{
@@ -80,9 +83,15 @@ func Open(ctx context.Context, cfg Config) (*Traces, error) {
 		spans: sdktrace.NewTracerProvider(
 			sdktrace.WithBatcher(out), sdktrace.WithResource(who), sdktrace.WithIDGenerator(generator{}),
 		),
-		meters: sdkmetric.NewMeterProvider(sdkmetric.WithResource(who), sdkmetric.WithReader(
+	}
+	if cfg.Metrics != nil {
+		numbers, err := otlpmetrichttp.New(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("traces: %w", errors.Join(err, t.spans.Shutdown(ctx)))
+		}
+		t.meters = sdkmetric.NewMeterProvider(sdkmetric.WithResource(who), sdkmetric.WithReader(
 			sdkmetric.NewPeriodicReader(numbers, sdkmetric.WithProducer(
-				bridge.NewMetricProducer(bridge.WithGatherer(cfg.Metrics)))))),
+				bridge.NewMetricProducer(bridge.WithGatherer(cfg.Metrics))))))
 	}
 	t.tracer = t.spans.Tracer("github.com/tradewind-broker/tradewind")
 	return t, nil
@@ -102,7 +111,11 @@ func (t *Traces) Close() error {
 	t.over.Wait()
 	ctx, cancel := context.WithTimeout(context.Background(), closeWithin)
 	defer cancel()
-	if err := errors.Join(t.spans.Shutdown(ctx), t.meters.Shutdown(ctx)); err != nil {
+	err := t.spans.Shutdown(ctx)
+	if t.meters != nil {
+		err = errors.Join(err, t.meters.Shutdown(ctx))
+	}
+	if err != nil {
 		t.cfg.Log.Warn("opentelemetry", "err", err)
 	}
 	return nil

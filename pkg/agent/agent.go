@@ -57,6 +57,7 @@ type Config struct {
 	Dir      string // the agent's own directory; each attempt gets one below it
 	Address  string // where other nodes of the cluster reach this one; that of the way to the broker when empty
 	Machine  string // its name, which its processes carry in TRADEWIND_MACHINE
+	Rank     int    // which of its cluster's machines it is, where the token is for all of them
 	Version  string
 
 	HTTPClient *http.Client
@@ -164,6 +165,9 @@ func Run(ctx context.Context, cfg Config) error {
 	if err := mount.Clear(ctx, cfg.Dir); err != nil { // of an agent before, in the same directory
 		return err
 	}
+	if claims.Ranks > 0 { // the token is for all machines of the cluster
+		claims.Rank = cfg.Rank
+	}
 	a := &agent{cfg: cfg, log: cfg.Logger, claims: claims, client: newClient(cfg), fatal: make(chan error, 8)}
 	// What is in the background outlives ctx by the time that it takes to report the end.
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -181,6 +185,9 @@ func Run(ctx context.Context, cfg Config) error {
 // needed the broker decides.
 func (a *agent) greeting(ctx context.Context) wire.Hello {
 	h := wire.Hello{Address: a.cfg.Address, Version: a.cfg.Version, Nonce: rand.Text()}
+	if a.claims.Ranks > 0 {
+		h.Rank = a.claims.Rank
+	}
 	if a.cfg.Prove != nil {
 		var err error
 		if h.Proof, err = a.cfg.Prove(ctx, h.Nonce); err != nil {

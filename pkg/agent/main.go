@@ -23,15 +23,16 @@ import (
 // The environment that the program on a machine is started with. The token comes by a file that is removed once it was
 // read, or by standard input: not by the command line, which is for everyone to see, nor by the environment.
 const (
-	EnvEndpoint  = "TRADEWIND_ENDPOINT"   // the broker's base URL
-	EnvTokenFile = "TRADEWIND_TOKEN_FILE" // "-" is standard input
-	EnvDir       = "TRADEWIND_DIR"        // the agent's directory; the current one when empty
-	EnvAddress   = "TRADEWIND_ADDRESS"    // where other nodes reach this one
-	EnvSole      = "TRADEWIND_SOLE"       // "1": the machine is the task's alone
-	EnvHold      = "TRADEWIND_HOLD_FD"    // a descriptor to keep open while anything runs
-	EnvIdentity  = "TRADEWIND_IDENTITY"   // a file to write the process's proc.Identity to
-	EnvDebug     = "TRADEWIND_DEBUG"      // "1": log more
-	EnvInside    = "TRADEWIND_INSIDE"     // the container image that the agent itself runs in
+	EnvEndpoint  = "TRADEWIND_ENDPOINT"     // the broker's base URL
+	EnvTokenFile = "TRADEWIND_TOKEN_FILE"   // "-" is standard input
+	EnvRank      = "TRADEWIND_MACHINE_RANK" // which of its cluster's machines this is, where the token is for all of them
+	EnvDir       = "TRADEWIND_DIR"          // the agent's directory; the current one when empty
+	EnvAddress   = "TRADEWIND_ADDRESS"      // where other nodes reach this one
+	EnvSole      = "TRADEWIND_SOLE"         // "1": the machine is the task's alone
+	EnvHold      = "TRADEWIND_HOLD_FD"      // a descriptor to keep open while anything runs
+	EnvIdentity  = "TRADEWIND_IDENTITY"     // a file to write the process's proc.Identity to
+	EnvDebug     = "TRADEWIND_DEBUG"        // "1": log more
+	EnvInside    = "TRADEWIND_INSIDE"       // the container image that the agent itself runs in
 )
 
 // Exit codes of the program.
@@ -149,6 +150,11 @@ func FromEnvironment(environ []string, stdin io.Reader) (Config, error) {
 		cfg.Hold = os.NewFile(uintptr(n), "hold")
 	}
 	var err error
+	if rank := get(EnvRank); rank != "" {
+		if cfg.Rank, err = strconv.Atoi(rank); err != nil || cfg.Rank < 0 {
+			return cfg, fmt.Errorf("%w: %s=%q", ErrConfig, EnvRank, rank)
+		}
+	}
 	if cfg.Token, err = readToken(get(EnvTokenFile), stdin); err != nil {
 		return cfg, err
 	}

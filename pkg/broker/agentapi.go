@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -25,6 +26,12 @@ const fnAgent = "agent"
 // it is, from a verified proof. It fails with ErrGone, with ErrMachine where that is not the machine that was launched,
 // and with ErrEarly where that is not recorded yet.
 func (b *Broker) Hello(ctx context.Context, c wire.Claims, h wire.Hello) (w wire.Work, err error) {
+	if c.Ranks > 0 { // all machines of the cluster boot with it
+		if h.Rank < 0 || h.Rank >= c.Ranks {
+			return w, fmt.Errorf("%w: it says that it is rank %d of %d", record.ErrMachine, h.Rank, c.Ranks)
+		}
+		c.Rank, c.Ranks = h.Rank, 0
+	}
 	var doubt error
 	err = b.Transact(ctx, fnAgent, "hello/"+c.Cluster, false, func(u *unit.Unit) error {
 		cl, err := b.ownCluster(u, c)

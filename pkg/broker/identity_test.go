@@ -63,6 +63,38 @@ func TestAMachineThatIsNotTheOneLaunchedGetsNoWorkAndIsToldOfOnce(t *testing.T) 
 	}
 }
 
+// Machines of a large cluster boot with one token, and say which of them they are.
+func TestATokenForAllRanksIsForTheMachineThatSaysAndProvesItsRank(t *testing.T) {
+	p := newPorch(t, "{t: {run: x, nodes: 2}}", nil)
+	b := p.strict()
+	from := func(says, proves int) (wire.Work, error) {
+		c := p.claims(0, 0)
+		c.Boot, c.Ranks, c.Machine = true, 2, p.itself(p.claims(0, proves))
+		return b.Hello(t.Context(), c, wire.Hello{Address: "10.0.0.1", Rank: says, Nonce: strings.Repeat("n", 20+says)})
+	}
+	for _, x := range [][2]int{{0, 1}, {1, 0}, {2, 0}, {-1, 0}} {
+		if w, err := from(x[0], x[1]); !errors.Is(err, record.ErrMachine) || w.Token != "" {
+			t.Errorf("one that says it is %d and proves to be %d: %+v %v", x[0], x[1], w, err)
+		}
+	}
+	for rank := range 2 {
+		if w, err := from(rank, rank); err != nil || w.Token == "" {
+			t.Errorf("rank %d: %+v %v", rank, w, err)
+		}
+	}
+	cl := stored[record.Cluster](p, "cluster#"+p.claims(0, 0).Cluster)
+	for rank, n := range cl.Nodes {
+		if n.Address == "" {
+			t.Errorf("rank %d is not there", rank)
+		}
+	}
+	c := p.claims(0, 0)
+	c.Boot, c.Ranks, c.Machine = true, 2, p.itself(c)
+	if _, err := b.Hello(t.Context(), c, wire.Hello{Address: "10.6.6.6", Rank: 1, Nonce: "another"}); err == nil {
+		t.Error("a rank is taken twice")
+	}
+}
+
 // A machine may boot faster than its launch is recorded: it is neither believed nor refused then.
 func TestAMachineThatComesBeforeItsLaunchIsRecordedComesAgain(t *testing.T) {
 	var early error

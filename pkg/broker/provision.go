@@ -112,15 +112,19 @@ func (b *Broker) launchSpec(st attempt.Buying) (cloud.LaunchSpec, error) {
 	// The times are the intent's, so that a repeated launch is the same to the letter.
 	expires := st.Cluster.Intended.Add(b.Config.TokenFor + 2*st.Spec.Time.For(st.Cluster.Offer.InstanceType,
 		st.Cluster.Offer.Accelerator, st.Cluster.Offer.AccelCount))
-	for rank := range st.Cluster.Nodes {
-		token, err := b.Tokens(wire.Claims{
-			Job: st.Job.ID, Cluster: st.Cluster.ID, Rank: rank, Expires: expires, Boot: true,
-		})
+	claims := wire.Claims{Job: st.Job.ID, Cluster: st.Cluster.ID, Expires: expires, Boot: true}
+	tokens := make([]string, spec.Nodes+1)
+	for rank := range tokens {
+		if claims.Rank = rank; rank == spec.Nodes {
+			claims.Rank, claims.Ranks = 0, spec.Nodes
+		}
+		token, err := b.Tokens(claims)
 		if err != nil {
 			return spec, fmt.Errorf("broker: token for %s: %w", st.Cluster.ID, err)
 		}
-		spec.Bootstrap.Tokens = append(spec.Bootstrap.Tokens, token)
+		tokens[rank] = token
 	}
+	spec.Bootstrap.Tokens, spec.Bootstrap.Any = tokens[:spec.Nodes:spec.Nodes], tokens[spec.Nodes]
 	return spec, nil
 }
 

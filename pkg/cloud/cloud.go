@@ -154,10 +154,12 @@ type Rule struct {
 }
 
 // Bootstrap is what an agent needs to dial home. Tokens has one job-scoped, expiring token a node, by
-// rank; it is the only secret a machine is given.
+// rank; it is the only secret a machine is given. Any is one for all of them, which say their ranks themselves, where
+// there is no room for so many.
 type Bootstrap struct {
 	Endpoint string
 	Tokens   []string
+	Any      string
 }
 
 // State of a machine.

@@ -92,6 +92,10 @@ func (a app) deployAWSCommand() *cobra.Command {
 	f.StringSliceVar(&o.announce, "announce", short(events.Announced()),
 		"events that are put on the event bus for rules of yours, a millionth of a dollar each; all, none")
 	f.StringVar(&o.settings.Webhook, "webhook", "", "https URL that news of jobs are posted to")
+	f.StringVar(&o.settings.Traces, "traces", "",
+		"https URL of a collector of OpenTelemetry, which each job that is over is sent to as a trace")
+	f.StringVar(&o.settings.TraceHeaders, "trace-headers", "",
+		"SSM parameter, such as /team/otlp, with the headers that the collector wants: NAME=VALUE by comma")
 	f.DurationVar(&o.settings.AgentsCall, "agents-call", 5*time.Minute,
 		"how often agents that work call, 1s to 5m: how soon people get onto their machines, two\n"+
 			"millionths of a dollar a call")

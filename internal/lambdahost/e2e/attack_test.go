@@ -217,20 +217,29 @@ func (w *world) untilLaunched(ctx context.Context, n int) map[string][]types.Ins
 	return nil
 }
 
-// hello has a machine say hello, as its agent would.
-func (w *world) hello(ctx context.Context, i types.Instance) {
+// hello has a machine say hello, as its agent would, and returns the token that it is given for its attempt.
+func (w *world) hello(ctx context.Context, i types.Instance) (session string) {
 	w.Helper()
 	id := aws.ToString(i.InstanceId)
 	h := wire.Hello{Address: "10.0.0.1", Nonce: "its own", Proof: &wire.Proof{Cloud: "aws", Document: w.metadata(id).Proof()}}
-	if status, body := w.say(ctx, w.tokenOf(ctx, id), h); status >= http.StatusMultipleChoices {
+	status, body := w.say(ctx, w.tokenOf(ctx, id), h)
+	var work wire.Work
+	if err := json.Unmarshal([]byte(body), &work); err != nil || status >= http.StatusMultipleChoices {
 		w.Fatalf("%d %s", status, body)
 	}
+	return work.Token
 }
 
 func (w *world) say(ctx context.Context, token string, h wire.Hello) (int, string) {
 	w.Helper()
-	raw, _ := json.Marshal(h) // of strings
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.api.URL+wire.PathHello, bytes.NewReader(raw))
+	return w.post(ctx, wire.PathHello, token, h)
+}
+
+// post sends what an agent does.
+func (w *world) post(ctx context.Context, path, token string, what any) (int, string) {
+	w.Helper()
+	raw, _ := json.Marshal(what) // of strings
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.api.URL+path, bytes.NewReader(raw))
 	if err != nil {
 		w.Fatal(err)
 	}

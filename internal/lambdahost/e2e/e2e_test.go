@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -9,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,8 +21,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	schedulertypes "github.com/aws/aws-sdk-go-v2/service/scheduler/types"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
+	ssmtypes "github.com/aws/aws-sdk-go-v2/service/ssm/types"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/lambdahost"
+	"github.com/tradewind-broker/tradewind/internal/traces/tracestest"
 	"github.com/tradewind-broker/tradewind/pkg/agent/token"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
@@ -48,11 +53,18 @@ func TestADAGFileThatAppearsRunsToItsEnd(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts emulators")
 	}
-	w := deploy(t)
+	collector := tracestest.New(t)
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.URL)
+	w := deployWith(t, nil, []string{lambdahost.EnvTraceHeaders + "=/team/otlp"})
 	ctx, cancel := context.WithTimeout(t.Context(), hangs)
 	defer cancel()
 	defer w.agents.Wait()
 	defer cancel()
+	if _, err := ssm.NewFromConfig(w.cfg).PutParameter(ctx, &ssm.PutParameterInput{
+		Name: aws.String("/team/otlp"), Value: aws.String("api-key=of-the-collector"), Type: ssmtypes.ParameterTypeSecureString, Overwrite: aws.Bool(true),
+	}); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := w.s3().PutObject(ctx, &s3.PutObjectInput{Bucket: aws.String(w.name + "-dags"), Key: aws.String("chain.yaml"), Body: strings.NewReader(chain)}); err != nil {
 		t.Fatal(err)
 	}
@@ -93,10 +105,32 @@ func TestADAGFileThatAppearsRunsToItsEnd(t *testing.T) {
 	}
 	w.refusals(ctx, job.ID)
 	w.secrets(ctx)
+	w.traced(collector)
+}
+
+// traced looks at what a collector was sent of the chain: with its key, spans of the job, its tasks and their attempts.
+func (w *world) traced(c *tracestest.Collector) {
+	w.Helper()
+	c.Await(w.T, "chain")
+	c.Lock()
+	defer c.Unlock()
+	if got := c.Headers.Get("Api-Key"); got != "of-the-collector" || strings.Contains(w.log.String(), got) {
+		w.Errorf("the collector was given the key %q", got)
+	}
+	job, second := c.Named("chain"), c.Named("second")
+	if len(second) == 0 || string(second[0].ParentSpanId) != string(job[0].SpanId) || len(c.Spans) < 5 {
+		w.Errorf("%d spans: %v", len(c.Spans), c.Spans)
+	}
 }
 
 // untilOver plays Lambda and the hypervisor, which starts machines, until the one job is over.
 func (w *world) untilOver(ctx context.Context, start func(types.Instance)) (job view.JobDetail) {
+	w.Helper()
+	return w.untilAllOver(ctx, 1, start)[0]
+}
+
+// untilAllOver is untilOver for so many jobs that are handed in already.
+func (w *world) untilAllOver(ctx context.Context, n int, start func(types.Instance)) []view.JobDetail {
 	w.Helper()
 	booted := map[string]bool{}
 	for ctx.Err() == nil {
@@ -109,14 +143,19 @@ func (w *world) untilOver(ctx context.Context, start func(types.Instance)) (job 
 		}
 		var jobs struct{ Jobs []view.JobView }
 		w.get(ctx, "/v1/jobs", &jobs)
-		if len(jobs.Jobs) > 0 && jobs.Jobs[0].State.Over() {
-			w.quiet(ctx)
-			w.get(ctx, "/v1/jobs/"+jobs.Jobs[0].ID, &job)
-			return job
+		over := slices.DeleteFunc(jobs.Jobs, func(j view.JobView) bool { return !j.State.Over() })
+		if len(over) < n {
+			continue
 		}
+		w.quiet(ctx)
+		all := make([]view.JobDetail, len(over))
+		for i, j := range over {
+			w.get(ctx, "/v1/jobs/"+j.ID, &all[i])
+		}
+		return all
 	}
-	w.Fatalf("the job did not end\n%s", w.log.String())
-	return job
+	w.Fatalf("not all jobs ended\n%s", w.log.String())
+	return nil
 }
 
 // reconcile has the broker look for what was left half done, as its schedule does.
@@ -138,23 +177,38 @@ func (w *world) quiet(ctx context.Context) {
 }
 
 // instances are the deployment's machines that run.
-func (w *world) instances(ctx context.Context) []types.Instance {
+func (w *world) instances(ctx context.Context) (all []types.Instance) {
 	w.Helper()
-	out, err := ec2.NewFromConfig(w.cfg).DescribeInstances(ctx, &ec2.DescribeInstancesInput{Filters: []types.Filter{
-		{Name: aws.String("tag:tradewind:deployment"), Values: []string{w.name}},
-		{Name: aws.String("instance-state-name"), Values: []string{"pending", "running"}},
-	}})
-	if err != nil {
-		if ctx.Err() != nil {
-			return nil
+	for _, region := range strings.Split(w.environment()[lambdahost.EnvRegions], ",") {
+		out, err := w.ec2(region).DescribeInstances(ctx, &ec2.DescribeInstancesInput{Filters: []types.Filter{
+			{Name: aws.String("tag:tradewind:deployment"), Values: []string{w.name}},
+			{Name: aws.String("instance-state-name"), Values: []string{"pending", "running"}},
+		}})
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			w.Fatal(err)
 		}
-		w.Fatal(err)
-	}
-	var all []types.Instance
-	for _, r := range out.Reservations {
-		all = append(all, r.Instances...)
+		for _, r := range out.Reservations {
+			for _, i := range r.Instances {
+				w.zones[aws.ToString(i.InstanceId)] = aws.ToString(i.Placement.AvailabilityZone)
+				all = append(all, i)
+			}
+		}
 	}
 	return all
+}
+
+// ec2 is that of a region.
+func (w *world) ec2(region string) *ec2.Client {
+	return ec2.NewFromConfig(w.cfg, func(o *ec2.Options) { o.Region = region })
+}
+
+// zone is where a machine is that was seen.
+func (w *world) zone(id string) (region, zone string) {
+	zone = cmp.Or(w.zones[id], "us-east-1a")
+	return strings.TrimRight(zone, "abcdef"), zone
 }
 
 var jwt = regexp.MustCompile(`eyJ[\w-]+\.[\w-]+\.[\w-]+`)
@@ -173,7 +227,8 @@ func (w *world) tokenOf(ctx context.Context, id string) string {
 // userData is what a machine was launched with.
 func (w *world) userData(ctx context.Context, id string) []byte {
 	w.Helper()
-	out, err := ec2.NewFromConfig(w.cfg).DescribeInstanceAttribute(ctx, &ec2.DescribeInstanceAttributeInput{
+	region, _ := w.zone(id)
+	out, err := w.ec2(region).DescribeInstanceAttribute(ctx, &ec2.DescribeInstanceAttributeInput{
 		InstanceId: &id, Attribute: types.InstanceAttributeNameUserData,
 	})
 	if err != nil {

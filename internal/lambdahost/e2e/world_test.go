@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -81,6 +82,7 @@ type world struct {
 	queues *sqs.Client
 	log    *lockedBuffer
 	agents sync.WaitGroup
+	zones  map[string]string // of machines by ID, as they were seen
 	// authority signs what machines are.
 	authority *imdstest.Authority
 	more      []string // further variables of the functions, NAME=VALUE
@@ -99,9 +101,9 @@ func (b *lockedBuffer) Write(p []byte) (int, error) {
 
 func deploy(t *testing.T) *world { return deployWith(t, nil, nil) }
 
-// deployWith is deploy with variables of the environment that go before those of the emulators, and further ones of the
-// functions.
-func deployWith(t *testing.T, environ, functions []string) *world {
+// deployWith is deploy with variables of the environment that go before those of the emulators, further ones of the
+// functions, and further parts of all of them.
+func deployWith(t *testing.T, environ, functions []string, more ...lambdahost.Part) *world {
 	t.Helper()
 	moto, local := emulator.Moto(t), emulator.DynamoDBLocal(t)
 	for _, v := range append(emulator.Env(moto), environ...) {
@@ -109,7 +111,7 @@ func deployWith(t *testing.T, environ, functions []string) *world {
 		t.Setenv(name, value)
 	}
 	t.Setenv("AWS_ENDPOINT_URL_DYNAMODB", local)
-	w := &world{T: t, name: "tw" + strconv.FormatInt(time.Now().UnixNano(), 36), hosts: map[string]*lambdahost.Host{}, log: &lockedBuffer{},
+	w := &world{T: t, name: "tw" + strconv.FormatInt(time.Now().UnixNano(), 36), hosts: map[string]*lambdahost.Host{}, log: &lockedBuffer{}, zones: map[string]string{},
 		more: functions}
 	ctx := t.Context()
 	var err error
@@ -126,9 +128,9 @@ func deployWith(t *testing.T, environ, functions []string) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	first := []lambdahost.Part{lambdahost.Records, lambdahost.Queues}
+	first := append([]lambdahost.Part{lambdahost.Records, lambdahost.Queues}, more...)
 	for _, fn := range append(events.Functions(), lambdahost.Relay, apihost.Name) {
-		if w.hosts[fn], err = lambdahost.New(fn, env, w.cfg, w.log, append(first, parts()[fn]...)...); err != nil {
+		if w.hosts[fn], err = lambdahost.New(fn, env, w.cfg, w.log, slices.Concat(first, parts()[fn])...); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -147,7 +149,7 @@ func (w *world) environment() map[string]string {
 		"TRADEWIND_DEPLOYMENT": w.name, "TRADEWIND_TABLE": w.name, "TRADEWIND_BUS": w.name, "TRADEWIND_QUEUE_PREFIX": w.name + "-",
 		"TRADEWIND_DAG_BUCKET": w.name + "-dags", "TRADEWIND_WORK_BUCKET": w.name + "-work", "TRADEWIND_API": w.api.URL,
 		"TRADEWIND_SECRETS": "/" + w.name + "/secrets/", "TRADEWIND_TOKEN_PARAMETER": "/" + w.name + "/token-key", "TRADEWIND_AGENT_KEY": "agent/" + digest(program()) + "/tradewind-agent",
-		"TRADEWIND_SCHEDULES": "reconcile", "TRADEWIND_MACHINE_CERTIFICATES": w.authority.Certificates(),
+		lambdahost.EnvRegions: "us-east-1", "TRADEWIND_SCHEDULES": "reconcile", "TRADEWIND_MACHINE_CERTIFICATES": w.authority.Certificates(),
 	}
 	for _, entry := range w.more {
 		name, value, _ := strings.Cut(entry, "=")
@@ -340,7 +342,8 @@ const hangs = 15 * time.Minute
 
 // metadata is the metadata service of a machine.
 func (w *world) metadata(id string) *imdstest.Machine {
-	return &imdstest.Machine{ID: id, Address: "127.0.0.1", Region: "us-east-1", Zone: "us-east-1a", Account: account, Signer: w.authority}
+	region, zone := w.zone(id)
+	return &imdstest.Machine{ID: id, Address: "127.0.0.1", Region: region, Zone: zone, Account: account, Signer: w.authority}
 }
 
 // proves asks a metadata service for proofs, as an agent does.

@@ -16,11 +16,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/sns"
 	"github.com/aws/aws-sdk-go-v2/service/sns/types"
+	"github.com/aws/aws-sdk-go-v2/service/ssm"
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/dagbucket"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/objects"
+	"github.com/tradewind-broker/tradewind/internal/traces"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
 
@@ -37,17 +39,23 @@ type Hook struct {
 	HTTP    *http.Client
 	S3      objects.Client
 	Bucket  string // of DAG files
+	// Traced tells a collector of a job that is over; nil where the environment names none.
+	Traced func(ctx context.Context, job string)
 	// Far are buckets of other clouds whose files are jobs, by their URLs.
 	Far map[string]driver.Files
 }
 
 // Part has the broker tell the people that the environment names.
 func Part(h *lambdahost.Host) error {
-	h.Ports.Hook = &Hook{
+	hook := &Hook{
 		SNS: sns.NewFromConfig(h.AWS), Topic: h.Env.Topic, Webhook: h.Env.Webhook,
 		HTTP: &http.Client{Timeout: webhookWithin}, S3: objects.NewClient(h), Bucket: h.Env.DAGBucket,
 		Far: objects.Far(h),
 	}
+	if traces.Asked() {
+		hook.Traced = (&tracing{host: h, ssm: ssm.NewFromConfig(h.AWS)}).finished
+	}
+	h.Ports.Hook = hook
 	return nil
 }
 
@@ -58,6 +66,9 @@ func (k *Hook) Notify(ctx context.Context, e events.Event) error {
 	body, err := e.MarshalJSON()
 	if err != nil {
 		return err
+	}
+	if d, ok := e.Data.(events.DAGFinished); ok && k.Traced != nil {
+		k.Traced(ctx, d.Job)
 	}
 	var errs []error
 	if k.Topic != "" {

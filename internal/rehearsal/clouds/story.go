@@ -32,8 +32,9 @@ type Story struct {
 	client *client.Client
 	data   string // the job whose data goes from store to store
 	job    string
-	drop   string // the job of the bucket
-	next   string // the last job
+	drop   string   // the job of the bucket
+	theirs []string // jobs of other people's files
+	next   string   // the last job
 }
 
 // slower is how many times as long as on a machine of its own a step may take before it is taken to hang: nothing is
@@ -59,6 +60,7 @@ func (s *Story) Tell(ctx context.Context) error {
 			s.dropped},
 		{"Google pushes that it takes a machine before that hears of it, and the task goes on elsewhere",
 			150 * time.Second, s.pushed},
+		{"SkyPilot's own files for Google and for Azure run there as they stand", 150 * time.Second, s.others},
 		{"a job is planned on the cloud that is right for each task", 90 * time.Second, s.planned},
 		{"a zone of Google Cloud runs dry when half is made, and the task moves to Azure", 150 * time.Second, s.dried},
 		{"training runs on Azure's spot market and saves a checkpoint", 150 * time.Second, s.trains},

@@ -78,13 +78,15 @@ azure)
   ;;
 esac
 case $cloud in aws | gcp | azure) tells=$cloud ;; *) tells= ;; esac
-[ "$rank" -lt "${#tokens[@]}" ] && [ -n "${tokens[$rank]}" ] || off "rank $rank of ${#tokens[@]}"
+[ "$rank" -lt "$machines" ] || off "rank $rank of $machines"
+token=${any:-${tokens[$rank]}}
+[ -n "$token" ] || off "rank $rank of $machines has no token"
 
 # fetch asks the broker where the agent lies, and gets it from there without the token. What curl is told goes through a
 # file: a process list is for everyone to read.
 fetch() {
   local url
-  printf 'header = "Authorization: Bearer %s"\n' "${tokens[$rank]}" >"$run/curl"
+  printf 'header = "Authorization: Bearer %s"\n' "$token" >"$run/curl"
   url=$(curl -fsS -m 60 -K "$run/curl" -o /dev/null -w '%{redirect_url}' "$endpoint$program") || return 1
   [ -n "$url" ] || { say "the broker does not say where the agent lies"; return 1; }
   printf 'url = "%s"\n' "$url" >"$run/curl"
@@ -99,10 +101,11 @@ if ! genuine "$agent"; then
 fi
 rm -f "$run/curl"
 
-printf '%s\n' "${tokens[$rank]}" >"$run/token"
-unset tokens
+printf '%s\n' "$token" >"$run/token"
+unset tokens token any
 settings=(
   "TRADEWIND_ENDPOINT=$endpoint" "TRADEWIND_TOKEN_FILE=$run/token" "TRADEWIND_DIR=$lib/work" "TRADEWIND_MACHINE=$id"
+  "TRADEWIND_MACHINE_RANK=$rank"
   "TRADEWIND_ADDRESS=$address" "TRADEWIND_NOTICES=$tells" "TRADEWIND_PROOF=$tells" "HOME=${HOME:-/root}"
   ${environment[@]+"${environment[@]}"}
 )

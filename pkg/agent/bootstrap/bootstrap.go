@@ -4,7 +4,8 @@
 //
 // One script serves all machines of a cluster where they are made by one call: each takes the token of its rank, which
 // is its launch index on EC2 and the number at the end of its name on Google Cloud. Where each machine is made by a
-// call of its own it is told its own token alone. The tokens are the only secrets in it: they are for one node of one
+// call of its own it is told its own token alone. A cluster so large that the tokens of all do not fit has one for
+// all of them, and each machine tells the broker its rank, which it proves by which machine it is. The tokens are the only secrets in it: they are for one node of one
 // job, for its agent's first call, and expire. The machine has no identity of its own in the cloud, and no rights; the
 // token goes through files that only root can read, not through the process list.
 //
@@ -55,6 +56,8 @@ type Machine struct {
 	Cloud    string
 	Endpoint string   // the broker's base URL
 	Tokens   []string // by rank
+	// Any is a token for all of them, for a script that has no room for so many; empty where there is none.
+	Any string
 	// Own says that the script is for the machine of this rank alone: it holds no other's token. Nil is for all of
 	// them, where the metadata service tells the rank.
 	Own    *int
@@ -81,15 +84,25 @@ func Script(m Machine) ([]byte, error) {
 	if err := m.check(); err != nil {
 		return nil, err
 	}
+	out, err := m.write(m.Tokens, "")
+	if errors.Is(err, ErrTooLarge) && m.Own == nil && m.Any != "" {
+		return m.write(nil, m.Any)
+	}
+	return out, err
+}
+
+// write is the script with these tokens, or with one for all ranks.
+func (m Machine) write(tokens []string, anyRank string) ([]byte, error) {
 	var b strings.Builder
 	for _, v := range [][2]string{
 		{"endpoint", strings.TrimSuffix(m.Endpoint, "/")}, {"program", wire.PathProgram + m.SHA256},
 		{"sha256", m.SHA256}, {"cloud", cmp.Or(m.Cloud, "aws")}, {"rank", m.rank()},
+		{"machines", strconv.Itoa(len(m.Tokens))}, {"any", anyRank},
 	} {
 		fmt.Fprintf(&b, "%s=%s\n", v[0], quote(v[1]))
 	}
 	b.WriteString("tokens=(\n")
-	for rank, t := range m.Tokens {
+	for rank, t := range tokens {
 		if m.Own != nil && rank != *m.Own {
 			t = ""
 		}
@@ -136,6 +149,9 @@ func (m Machine) check() error {
 	}
 	if len(m.Tokens) == 0 {
 		return fmt.Errorf("%w: no tokens", ErrInvalid)
+	}
+	if !printable(m.Any) {
+		return fmt.Errorf("%w: token of all ranks", ErrInvalid)
 	}
 	for rank, t := range m.Tokens {
 		if t == "" || !printable(t) {

@@ -226,6 +226,21 @@ func TestManyTokensFitCompressed(t *testing.T) {
 	if _, err := bootstrap.Script(m.told); !errors.Is(err, bootstrap.ErrTooLarge) {
 		t.Errorf("2000 machines: %v", err)
 	}
+	// One for all of them fits, and each machine says which it is.
+	m.told.Any = "for.all.ranks"
+	data, err := bootstrap.Script(m.told)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := m.boot(data)
+	if err != nil || !strings.Contains(out, "token: for.all.ranks") || strings.Contains(string(data), m.told.Tokens[0]) {
+		t.Errorf("%v\n%s", err, out)
+	}
+	own := 1999
+	m.told.Own = &own
+	if data, err = bootstrap.Script(m.told); err != nil || strings.Contains(string(data), m.told.Any) {
+		t.Errorf("a machine with a script of its own: %v", err)
+	}
 }
 
 func TestNonsenseIsNoScript(t *testing.T) {

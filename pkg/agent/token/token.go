@@ -47,6 +47,7 @@ type payload struct {
 	Cluster string `json:"cluster"`
 	Rank    int    `json:"rank"`
 	Boot    bool   `json:"boot,omitempty"`
+	Ranks   int    `json:"ranks,omitempty"`
 }
 
 // Mint signs c. Expires is required; Issued is put in where it is set. Both are kept to the second. It fails with
@@ -55,7 +56,7 @@ func Mint(key []byte, c wire.Claims) (string, error) {
 	if err := check(c); err != nil {
 		return "", err
 	}
-	p := payload{Job: c.Job, Cluster: c.Cluster, Rank: c.Rank, Boot: c.Boot}
+	p := payload{Job: c.Job, Cluster: c.Cluster, Rank: c.Rank, Boot: c.Boot, Ranks: c.Ranks}
 	p.Audience = jwt.ClaimStrings{audience}
 	p.ExpiresAt = jwt.NewNumericDate(c.Expires)
 	if !c.Issued.IsZero() {
@@ -138,7 +139,7 @@ func believe(token string, body jwt.Claims) error {
 
 func (p *payload) claims() (wire.Claims, error) {
 	c := wire.Claims{Job: p.Job, Cluster: p.Cluster, Rank: p.Rank, Expires: timeOf(p.ExpiresAt),
-		Issued: timeOf(p.IssuedAt), Boot: p.Boot}
+		Issued: timeOf(p.IssuedAt), Boot: p.Boot, Ranks: p.Ranks}
 	if err := check(c); err != nil {
 		return wire.Claims{}, err
 	}
@@ -158,6 +159,8 @@ func check(c wire.Claims) error {
 		return fmt.Errorf("%w: no cluster", ErrMalformed)
 	case c.Rank < 0:
 		return fmt.Errorf("%w: rank %d", ErrMalformed, c.Rank)
+	case c.Ranks < 0 || c.Ranks > 0 && !c.Boot:
+		return fmt.Errorf("%w: for %d ranks, and not to boot with", ErrMalformed, c.Ranks)
 	case c.Expires.IsZero():
 		return fmt.Errorf("%w: no time to expire", ErrMalformed)
 	}

@@ -31,7 +31,7 @@ func mint(t *testing.T, c wire.Claims) string {
 }
 
 func same(a, b wire.Claims) bool {
-	return a.Job == b.Job && a.Cluster == b.Cluster && a.Rank == b.Rank && a.Expires.Equal(b.Expires) && a.Issued.Equal(b.Issued)
+	return a.Job == b.Job && a.Cluster == b.Cluster && a.Rank == b.Rank && a.Boot == b.Boot && a.Ranks == b.Ranks && a.Expires.Equal(b.Expires) && a.Issued.Equal(b.Issued)
 }
 
 func TestAMintedTokenProvesItsClaims(t *testing.T) {
@@ -42,6 +42,11 @@ func TestAMintedTokenProvesItsClaims(t *testing.T) {
 	}
 	if got, err := token.Read(s); err != nil || !same(got, claims) {
 		t.Errorf("Read = %+v, %v; want %+v", got, err, claims)
+	}
+	all := claims
+	all.Boot, all.Ranks = true, 1000
+	if got, err := token.Verify(key, mint(t, all), now); err != nil || !same(got, all) {
+		t.Errorf("Verify = %+v, %v; want %+v", got, err, all)
 	}
 }
 
@@ -117,7 +122,8 @@ func TestWeakKeysAndEmptyClaimsAreNotSigned(t *testing.T) {
 	if _, err := token.Verify(nil, mint(t, claims), now); !errors.Is(err, token.ErrKey) {
 		t.Errorf("no key: %v", err)
 	}
-	for _, c := range []wire.Claims{{}, {Cluster: "c"}, {Cluster: "c", Rank: -1, Expires: now}} {
+	for _, c := range []wire.Claims{{}, {Cluster: "c"}, {Cluster: "c", Rank: -1, Expires: now},
+		{Cluster: "c", Ranks: 2, Expires: now}} {
 		if _, err := token.Mint(key, c); !errors.Is(err, token.ErrMalformed) {
 			t.Errorf("%+v: %v", c, err)
 		}

@@ -53,6 +53,9 @@ type Claims struct {
 	// Boot says that it is what a machine boots with, which others on it may read: it is good for one agent's hello,
 	// whose answer brings another, and to fetch the agent.
 	Boot bool `json:"boot,omitempty"`
+	// Ranks, with Boot: it is for all of so many machines of a cluster, each of which says its rank in its hello, where
+	// what they boot with has no room for a token each. 0 is the token of Rank alone.
+	Ranks int `json:"ranks,omitempty"`
 	// Machine is what was proved beside the token: which machine it is. No token says it.
 	Machine *Machine `json:"-"`
 }
@@ -66,6 +69,8 @@ type Hello struct {
 	Nonce string `json:"nonce,omitempty"`
 	// Proof is of which machine this is, where its cloud gives one.
 	Proof *Proof `json:"proof,omitempty"`
+	// Rank is which machine of its cluster this is, where its token is for all of them.
+	Rank int `json:"rank,omitempty"`
 }
 
 // Command is what the broker wants of a node.

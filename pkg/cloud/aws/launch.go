@@ -160,10 +160,13 @@ func (r *region) sole(ctx context.Context, spec cloud.LaunchSpec, live []types.I
 	return r.machines(ctx, kept)
 }
 
+// maxTagged is how many machines of a cluster are tagged one by one: a launch does not wait for a thousand calls.
+const maxTagged = 64
+
 // rank tags each machine of several with its rank, for people: the launch index is what counts. A single one has its
 // tag from the launch.
 func (r *region) rank(ctx context.Context, machines []cloud.Machine) {
-	if len(machines) < 2 {
+	if len(machines) < 2 || len(machines) > maxTagged {
 		return
 	}
 	for _, m := range machines {

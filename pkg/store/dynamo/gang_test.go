@@ -10,10 +10,9 @@ import (
 	"testing"
 	"time"
 
-	json "github.com/go-json-experiment/json/v1"
-
 	"github.com/tradewind-broker/tradewind/bench/instant"
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/gangtest"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/planner"
@@ -24,86 +23,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 	"github.com/tradewind-broker/tradewind/pkg/host"
-	"github.com/tradewind-broker/tradewind/pkg/store"
 	"github.com/tradewind-broker/tradewind/pkg/store/boltfile"
 	"github.com/tradewind-broker/tradewind/pkg/store/dynamo"
 )
-
-// thousand is a gang of 1,000 machines in two roles.
-const thousand = `apiVersion: tradewind/v1
-name: thousand
-tasks:
-  all:
-    resources: {cpus: 2}
-    time: 1h
-    gang:
-      roles:
-        chief: {run: lead, on: {taskCompleted: complete}}
-        worker: {run: work, replicas: 999}
-`
-
-// watch reads after each commit, and before any other, how much of a gang is there.
-type watch struct {
-	*dynamo.Store
-	mu      sync.Mutex
-	commits int
-	seen    map[string]int // how often so much of the gang was there
-	begun   bool
-	wrong   []string
-}
-
-func (w *watch) Commit(ctx context.Context, tx store.Tx) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if err := w.Store.Commit(ctx, tx); err != nil {
-		return err
-	}
-	for _, x := range tx.Writes {
-		if job, ok := strings.CutPrefix(x.Key.Partition, "job#"); ok {
-			return w.look(ctx, job)
-		}
-	}
-	return nil
-}
-
-func (w *watch) look(ctx context.Context, job string) error {
-	found, err := w.Get(ctx, store.Key(record.TaskKey(job, 0)), store.Key(record.TaskKey(job, 1)),
-		store.Key(record.AttemptKey(job, 0, 1)), store.Key(record.AttemptKey(job, 1, 1)),
-		store.Key(record.ClusterKey(record.ClusterID(job, 0, 1))), store.Key(record.ClusterKey(record.ClusterID(job, 1, 1))))
-	if err != nil {
-		return err
-	}
-	tasks, machines, begun := 0, 0, 0
-	for _, r := range found {
-		switch kind, _, _ := strings.Cut(r.Key.Sort, "#"); kind {
-		case "task":
-			if t := decoded[record.Task](r); t.Attempt > 0 {
-				tasks++
-			}
-		case "attempt":
-			machines += decoded[record.Attempt](r).Nodes
-		case "cluster":
-			if cl := decoded[record.Cluster](r); cl.Command != "" { // when it is done it is told to end
-				begun += len(cl.Nodes)
-			}
-		}
-	}
-	w.commits++
-	state := fmt.Sprintf("%d roles with %d machines admitted, %d begun", tasks, machines, begun)
-	w.seen[state]++
-	if tasks != 0 && tasks != 2 || machines != 0 && machines != 1000 || begun != 0 && begun != 1000 && !w.begun {
-		w.wrong = append(w.wrong, state)
-	}
-	w.begun = w.begun || begun == 1000 // what is done goes by itself
-	return nil
-}
-
-func decoded[T any](r store.Record) (v T) {
-	if json.Unmarshal(r.Body, &v) != nil {
-		panic("not a record")
-	}
-	return v
-}
 
 // TestAGangOfAThousandIsNeverSeenInPart admits 1,000 machines on a table of DynamoDB Local, and reads at every commit.
 func TestAGangOfAThousandIsNeverSeenInPart(t *testing.T) {
@@ -113,7 +35,8 @@ func TestAGangOfAThousandIsNeverSeenInPart(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
 	defer cancel()
 	ts := onLocal(t)
-	st := &watch{Store: open(t, ts.cfg, ts.create(t), dynamo.Options{}), seen: map[string]int{}}
+	seen := &gangtest.Seen{}
+	st := gangtest.Watch{Seen: seen, Store: open(t, ts.cfg, ts.create(t), dynamo.Options{})}
 	file, err := boltfile.Open(filepath.Join(t.TempDir(), "bus.db"), boltfile.Options{NoSync: true})
 	if err != nil {
 		t.Fatal(err)
@@ -149,7 +72,7 @@ func TestAGangOfAThousandIsNeverSeenInPart(t *testing.T) {
 	running.Go(func() { _ = engine.Run(ctx) })
 	defer running.Wait()
 	defer cancel()
-	spec, err := read.Job("job.yaml", strings.NewReader(thousand))
+	spec, err := read.Job("job.yaml", strings.NewReader(gangtest.File))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,15 +115,7 @@ func TestAGangOfAThousandIsNeverSeenInPart(t *testing.T) {
 		}
 		break
 	}
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	t.Logf("%d commits: %v", st.commits, st.seen)
-	if len(st.wrong) > 0 {
-		t.Errorf("seen in part: %v", st.wrong)
-	}
-	if st.seen["2 roles with 1000 machines admitted, 1000 begun"] == 0 {
-		t.Error("it was never seen to run")
-	}
+	seen.Check(t)
 }
 
 // hello has all machines of a cluster dial home, one after the other.

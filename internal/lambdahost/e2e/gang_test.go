@@ -1,0 +1,58 @@
+package e2e_test
+
+import (
+	"context"
+	"net/http"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/tradewind-broker/tradewind/internal/gangtest"
+	"github.com/tradewind-broker/tradewind/internal/lambdahost"
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+)
+
+// TestAGangOfAThousandIsNeverSeenInPart buys 1,000 machines of one gang on the emulated AWS, has each of them say hello
+// with a proof of which it is, and reads the gang after every commit of every function.
+func TestAGangOfAThousandIsNeverSeenInPart(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts emulators")
+	}
+	seen := &gangtest.Seen{}
+	w := deployWith(t, nil, nil, func(h *lambdahost.Host) error {
+		h.Ports.Store = gangtest.Watch{Seen: seen, Store: h.Ports.Store}
+		return nil
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), hangs)
+	defer cancel()
+	job := w.submit(ctx, gangtest.File)
+	gang := w.untilLaunched(ctx, gangtest.Machines)
+	chief, workers := gang[record.ClusterID(job, 0, 1)], gang[record.ClusterID(job, 1, 1)]
+	if len(chief) != 1 || len(workers) != gangtest.Machines-1 {
+		t.Fatalf("%d chiefs and %d workers\n%s", len(chief), len(workers), w.log.String())
+	}
+	for _, i := range workers {
+		w.hello(ctx, i)
+	}
+	session := w.hello(ctx, chief[0])
+	w.quiet(ctx)
+	for _, e := range []wire.Event{wire.Started, wire.Succeeded} {
+		w.report(ctx, session, wire.Report{ID: string(e), Attempt: record.ClusterID(job, 0, 1), Event: e})
+	}
+	if ended := w.untilOver(ctx, func(types.Instance) {}); ended.State != record.JobSucceeded {
+		t.Errorf("%+v\n%s", ended, w.log.String())
+	}
+	seen.Check(t)
+	if left := w.instances(ctx); len(left) > 0 {
+		t.Errorf("%d machines are left", len(left))
+	}
+}
+
+// report is what a machine tells of its attempt.
+func (w *world) report(ctx context.Context, session string, r wire.Report) {
+	w.Helper()
+	if status, body := w.post(ctx, wire.PathReport, session, r); status >= http.StatusMultipleChoices {
+		w.Fatalf("%s: %d %s", r.Event, status, body)
+	}
+}

@@ -1,0 +1,78 @@
+package hooks
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ssm"
+
+	"github.com/tradewind-broker/tradewind/internal/lambdahost"
+	"github.com/tradewind-broker/tradewind/internal/traces"
+	"github.com/tradewind-broker/tradewind/pkg/broker/view"
+)
+
+// tracing sends what jobs were to a collector. It begins with the first that ends: start-up waits for nobody.
+type tracing struct {
+	host *lambdahost.Host
+	ssm  *ssm.Client
+
+	mu   sync.Mutex
+	open *traces.Traces
+}
+
+// tracedWithin is how long a collector may keep the news of a job from people.
+const tracedWithin = 20 * time.Second
+
+func (t *tracing) finished(ctx context.Context, job string) {
+	ctx, cancel := context.WithTimeout(ctx, tracedWithin)
+	defer cancel()
+	to, err := t.collector(ctx)
+	if err != nil {
+		t.host.Log().Warn("opentelemetry", "job", job, "err", err)
+		return
+	}
+	to.Finished(ctx, job)
+}
+
+func (t *tracing) collector(ctx context.Context) (*traces.Traces, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.open != nil {
+		return t.open, nil
+	}
+	headers, err := t.headers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	t.open, err = traces.Open(context.WithoutCancel(ctx), traces.Config{
+		Headers: headers, Now: time.Now, Log: t.host.Log(),
+		Jobs: func(ctx context.Context, id string) (*view.JobDetail, error) { return t.host.Broker.JobDetail(ctx, id) },
+	})
+	return t.open, err
+}
+
+// headers are those of the parameter that the environment names, NAME=VALUE by comma as OpenTelemetry has them: a
+// collector's key has no place in a template.
+func (t *tracing) headers(ctx context.Context) (map[string]string, error) {
+	name := t.host.Env.TraceHeaders
+	if name == "" {
+		return nil, nil
+	}
+	out, err := t.ssm.GetParameter(ctx, &ssm.GetParameterInput{Name: &name, WithDecryption: aws.Bool(true)})
+	if err != nil {
+		return nil, fmt.Errorf("parameter %s: %w", name, err)
+	}
+	headers := map[string]string{}
+	for part := range strings.SplitSeq(aws.ToString(out.Parameter.Value), ",") {
+		key, value, ok := strings.Cut(part, "=")
+		if !ok {
+			return nil, fmt.Errorf("parameter %s: not NAME=VALUE by comma", name) // it is not shown
+		}
+		headers[strings.TrimSpace(key)] = strings.TrimSpace(value)
+	}
+	return headers, nil
+}
