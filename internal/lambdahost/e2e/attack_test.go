@@ -221,7 +221,7 @@ func (w *world) untilLaunched(ctx context.Context, n int) map[string][]types.Ins
 func (w *world) hello(ctx context.Context, i types.Instance) (session string) {
 	w.Helper()
 	id := aws.ToString(i.InstanceId)
-	h := wire.Hello{Address: "10.0.0.1", Nonce: "its own", Proof: &wire.Proof{Cloud: "aws", Document: w.metadata(id).Proof()}}
+	h := wire.Hello{Address: "10.0.0.1", Nonce: "its own", Rank: int(aws.ToInt32(i.AmiLaunchIndex)), Proof: &wire.Proof{Cloud: "aws", Document: w.metadata(id).Proof()}}
 	status, body := w.say(ctx, w.tokenOf(ctx, id), h)
 	var work wire.Work
 	if err := json.Unmarshal([]byte(body), &work); err != nil || status >= http.StatusMultipleChoices {

@@ -376,3 +376,26 @@ func TestAGrantThatHasEndedIsRenewed(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A file of many ranges is asked for by several at a time, and each is where it belongs.
+func TestRangesOfALongFileComeTogether(t *testing.T) {
+	const ranges = 33
+	var content strings.Builder
+	for i := range ranges {
+		content.WriteString(strings.Repeat(string(rune('a'+i%26)), grant.MinPart-1) + "\n")
+	}
+	content.WriteString("the end")
+	b := newBucket(t, nil)
+	b.put("in/long", content.String())
+	dir := t.TempDir()
+	if err := b.parted().Fetch(t.Context(), b.url+"/in/", dir, ".", nil); err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile(filepath.Join(dir, "long"))
+	if err != nil || string(got) != content.String() {
+		t.Fatalf("%d bytes of %d, %v", len(got), content.Len(), err)
+	}
+	if asked := len(b.asked("GET")); asked > ranges/2+2 {
+		t.Errorf("%d requests for %d ranges", asked, ranges+1)
+	}
+}
