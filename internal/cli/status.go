@@ -118,11 +118,23 @@ func (a *app) showJob(d *view.JobDetail, s *conn, now time.Time) error {
 			break
 		}
 	}
+	if text := servicesText(d.Services); text != "" && view.Note == "" {
+		view.Note = text
+	}
 	cells := command.Width(a.Out)
 	if cells == 0 {
 		cells = wide
 	}
 	return a.Printf("%s\n", strings.TrimRight(view.Render(wall, cells, 0), "\n"))
+}
+
+// servicesText says how many replicas of services are ready.
+func servicesText(services []view.ServiceView) string {
+	var parts []string
+	for _, s := range services {
+		parts = append(parts, fmt.Sprintf("%s: %d of %d ready", text.Clean(s.Name), s.Ready, s.Replicas))
+	}
+	return strings.Join(parts, "; ")
 }
 
 // wide is the width of a line where it has no end.

@@ -53,6 +53,7 @@ type attempt struct {
 	peers   stage.Peers       // while files are staged in, of several nodes
 	began   time.Time         // when a stand-in's clock started
 	gang    map[string]string // variables that tell the task of the others it works with
+	port    int               // where it listens, of a replica of a service; 0 is nowhere
 
 	unlessOrdered context.Context // ends with any order
 	unlessStopped context.Context // ends with orderStop and above
@@ -241,7 +242,7 @@ func (t *attempt) execute(ctx context.Context) wire.Report {
 		return t.failed(wire.PhaseStage, err)
 	}
 	defer t.boxed.close()
-	if err := t.joinGang(); err != nil {
+	if err := cmp.Or(t.joinGang(), t.choosePort()); err != nil {
 		return t.failed(wire.PhaseStage, err)
 	}
 	defer t.serveGang()()

@@ -290,7 +290,10 @@ func (b *Broker) loadReporting(u *unit.Unit, st *attempt.Reporting, e wire.Event
 	}
 	st.Keep = spec.KeepOnFailure
 	st.Joined = slices.ContainsFunc(spec.Joining(st.Task.Gang), func(i int) bool { return spec.Lead(i) == cl.Task })
-	switch st.Spec = &spec.Tasks[cl.Task]; e {
+	if st.Spec = &spec.Tasks[cl.Task]; st.Spec.Service != nil {
+		return st.LoadServing(u, spec)
+	}
+	switch e {
 	case wire.Succeeded:
 		st.Chief = spec.Chief(cl.Task)
 		return nil

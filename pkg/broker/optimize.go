@@ -199,13 +199,18 @@ func (b *Broker) loadPlanning(u *unit.Unit, job record.Job, at time.Time) (p pla
 		in.Tasks[t.Index] = record.FactsOf(t, in.Previous, at)
 	}
 	in.WithLeads()
+	leaving := clusters[:0:0]
 	for _, cl := range clusters {
 		p.goesOn(cl.Launched)
 		if cl.Saving() {
 			p.saving = append(p.saving, cl)
 		}
+		i, ok := record.TaskAt(p.tasks, cl.Task)
+		if cl.Saving() || ok && p.tasks[i].Service != "" && p.tasks[i].State == record.TaskQueued {
+			leaving = append(leaving, cl)
+		}
 	}
-	if err := stood(u, in, p.saving); err != nil {
+	if err := stood(u, in, leaving); err != nil {
 		return p, err
 	}
 	var ledger record.Ledger

@@ -112,7 +112,7 @@ func (c *Client) Job(ctx context.Context, id string) (*view.JobDetail, error) {
 	return &out, parts(ctx, c, jobPath(id), func(p *view.JobDetail) (next int) {
 		out.JobView = p.JobView
 		out.TaskList, out.Plans = append(out.TaskList, p.TaskList...), append(out.Plans, p.Plans...)
-		out.Attempts = append(out.Attempts, p.Attempts...)
+		out.Attempts, out.Services = append(out.Attempts, p.Attempts...), append(out.Services, p.Services...)
 		return p.Next
 	})
 }

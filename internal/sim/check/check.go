@@ -200,6 +200,7 @@ type Job struct {
 	late     map[string]string    // how a cluster was refused of which machines had been made
 	unended  map[string]bool      // clusters that were to be terminated while their cloud took no calls
 	told     map[string]time.Time // when a cluster was told to run
+	served   map[int]time.Time    // when a replica of a service was last ready
 	waiting  map[int]int          // entries in a queue
 	entered  map[int]time.Time    // when they were committed
 	changed  time.Time            // when the job's record was
@@ -243,7 +244,7 @@ func (c *Checker) state(id string) *Job {
 			leases: map[string]time.Time{},
 			late:   map[string]string{}, unended: map[string]bool{},
 			heard: map[string]bool{}, released: map[string]time.Time{}, told: map[string]time.Time{},
-			waiting: map[int]int{}, entered: map[int]time.Time{},
+			served: map[int]time.Time{}, waiting: map[int]int{}, entered: map[int]time.Time{},
 			freed: map[attemptKey]string{}, settled: map[attemptKey]bool{},
 		}
 		c.Jobs[id] = s

@@ -46,6 +46,7 @@ type Job struct {
 	Plan      Blob      `json:"plan,omitzero"`     // in force; Version 0 is none yet
 	Bids      Blob      `json:"bids,omitzero"`     // for it
 	Waits     bool      `json:"waits,omitempty"`   // some of its tasks may wait for a better price
+	Serves    bool      `json:"serves,omitempty"`  // some of its tasks are replicas of services
 	Started   bool      `json:"started,omitempty"` // tasks have been announced
 	Rests     bool      `json:"rests,omitempty"`   // it merely waits in its queue: see JobIndex
 	RetryAt   time.Time `json:"retryAt,omitzero"`

@@ -125,7 +125,7 @@ func (r *reader) read(doc *yaml.Node) error {
 	if err := fault.Within("tasks", r.readTasks(r.tasks)); err != nil {
 		return err
 	}
-	return r.finish()
+	return r.finish(doc)
 }
 
 func (r *reader) readVersion(n *yaml.Node) error {
@@ -247,7 +247,10 @@ func (r *reader) readTasks(n *yaml.Node) error {
 		if err := dag.CheckName(e.Key); err != nil {
 			return fault.WithinKey(e.Key, fault.At(yamlfile.PositionOf(e.Name), err))
 		}
-		of, err := r.partsOf(e)
+		of, err := r.replicasOf(e)
+		if err == nil && of == nil {
+			of, err = r.partsOf(e)
+		}
 		if err != nil {
 			return fault.WithinKey(e.Key, err)
 		}
@@ -276,13 +279,19 @@ func (r *reader) readTasks(n *yaml.Node) error {
 				r.gang[p.outer.Key] = append(r.gang[p.outer.Key], i)
 			}
 		}
+		if p.of != "" {
+			if r.gang == nil {
+				r.gang = map[string][]int{}
+			}
+			r.gang[p.of] = append(r.gang[p.of], i)
+		}
 	}
 	if r.gang != nil {
 		r.origin.Paths = make([]string, len(parts))
 		for i, p := range parts {
 			r.origin.Paths[i] = "tasks." + p.path
 			if p.outer == nil {
-				r.origin.Paths[i] = dag.TaskPath(p.name)
+				r.origin.Paths[i] = dag.TaskPath(p.path)
 			}
 		}
 	}
@@ -309,8 +318,15 @@ func (r *reader) readTask(i int, p part) error {
 		if err := r.readRole(t, p); err != nil {
 			return err
 		}
+	} else if p.service {
+		if err := r.readReplica(t, p); err != nil {
+			return fault.WithinKey(p.path, err)
+		}
 	} else if err := yamlfile.ReadFields(&r.Reader, p.entry.Node, r.taskFields, t); err != nil {
 		return fault.WithinKey(p.name, err)
+	}
+	if p.of != "" {
+		return fault.WithinKey(p.of, r.endTask(i, t))
 	}
 	return fault.WithinKey(p.name, r.endTask(i, t))
 }
@@ -381,7 +397,7 @@ func (r *reader) readEnv(n *yaml.Node) (map[string]string, error) {
 }
 
 // finish fills in what edges carry, and checks the graph.
-func (r *reader) finish() error {
+func (r *reader) finish(doc *yaml.Node) error {
 	j := r.job
 	sizes := dag.NewOutputSizes(j)
 	for i := range j.Edges {
@@ -400,6 +416,9 @@ func (r *reader) finish() error {
 			func(e dag.Edge) bool { return e.From == cycle[len(cycle)-1] && e.To == cycle[0] },
 		)
 		return r.linkError(i, j.CycleError(cycle))
+	}
+	if err := r.finishServices(doc); err != nil {
+		return err
 	}
 	j.MergeEdges()
 	if err := r.finishPlacement(); err != nil {

@@ -1,0 +1,75 @@
+package check
+
+import (
+	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/sim/timeline"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// Of services:
+const (
+	// InvReplicas: once nothing fails any more, a replica of a service that nothing keeps is ready within a bound, and
+	// stays so.
+	InvReplicas = "a service has its replicas"
+	// InvHandOver: a replica that is let go of for another one goes when that one is ready.
+	InvHandOver = "a replica goes when another has taken its place"
+)
+
+// serves says whether a task is a replica of a service.
+func (s *Job) serves(task int) bool { return s.service(task) != nil }
+
+func (s *Job) service(task int) *dag.Service {
+	if s.user == nil || task >= len(s.user.Spec.Tasks) {
+		return nil
+	}
+	return s.user.Spec.Tasks[task].Service
+}
+
+// checkReplaced checks that the replica that takes the place of another has been ready on its machine.
+func (c *Checker) checkReplaced(s *Job, old, cl record.Cluster) {
+	if old.Leaving != "" || cl.Leaving != record.LeaveReplaced {
+		return
+	}
+	c.Count("a replica goes for another")
+	for _, m := range s.machines {
+		if task, attempt, ok := record.ClusterAttempt(m.Cluster); ok && task == cl.Task && attempt > cl.Attempt &&
+			m.Served {
+			return
+		}
+	}
+	c.Violatef(InvHandOver, "%s is let go of, and no other replica of task %d has been ready", cl.ID, cl.Task)
+}
+
+// checkReplicas checks that replicas are there that nothing keeps, once nothing fails any more.
+func (c *Checker) checkReplicas(s *Job) {
+	if s.user == nil || !s.user.Spec.HasServices() {
+		return
+	}
+	for _, m := range s.machines {
+		if task, _, ok := record.ClusterAttempt(m.Cluster); ok && m.Alive() && m.Ready {
+			s.served[task] = c.Now
+		}
+	}
+	if s.calm.IsZero() || s.Record.State != record.JobRunning || s.Record.Suspended() != nil ||
+		s.Record.BudgetUSD > 0 || record.IsPlaced(s.user.Spec) {
+		return
+	}
+	since := later(later(s.calm, s.planned), s.Record.Resumed())
+	for i := range s.user.Spec.Tasks {
+		t, known := s.Tasks[i]
+		if !s.serves(i) || !known || max(t.MinPlan, s.Record.MinPlan) > s.Record.Plan.Version {
+			continue
+		}
+		from := later(later(since, s.served[i]), t.ReadyAt)
+		if c.Now.Sub(from) > comesUpWithin {
+			c.Violatef(InvReplicas, "task %d of %s is %s, and not ready since %v: %s", i, s.ID, t.State,
+				from.Sub(timeline.Beginning()).Round(time.Second), s.describe())
+		}
+	}
+}
+
+// comesUpWithin is how long a replica may take that nothing keeps: the longest that one is not tried again, a start of
+// its machines with what may have to be found out first, and the time until it is ready.
+const comesUpWithin = 2 * time.Hour

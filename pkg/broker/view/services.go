@@ -1,0 +1,72 @@
+package view
+
+import (
+	"slices"
+
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// ServiceView is a service as users see it.
+type ServiceView struct {
+	Name     string `json:"name" doc:"Name of the service"`
+	Replicas int    `json:"replicas" doc:"How many replicas it is to have"`
+	Ready    int    `json:"ready" doc:"How many of them are ready"`
+}
+
+// tellServices adds what is known of replicas of services to the views of the tasks from an index on.
+func (d *JobDetail) tellServices(job record.Job, spec *dag.Job, tasks []record.Task, from int) {
+	over := job.State == record.JobEnding || job.State.Over()
+	ready := map[int]*record.Cluster{} // by task, the newest that serves
+	for i := range d.seen.clusters {
+		cl := &d.seen.clusters[i]
+		if at := cl.Task - from; cl.Unready != "" && cl.Outcome == "" && at >= 0 && at < len(d.TaskList) && !over {
+			d.TaskList[at].Unready = cl.Unready
+		}
+		if old := ready[cl.Task]; cl.Serves() && !over && (old == nil || old.Attempt < cl.Attempt) {
+			ready[cl.Task] = cl
+		}
+	}
+	for i := range d.TaskList {
+		v := &d.TaskList[i]
+		s := spec.Tasks[v.Index].Service
+		if s == nil {
+			continue
+		}
+		v.Service = s.Of
+		if cl := ready[v.Index]; cl != nil {
+			v.Ready, v.Address, v.Unready = true, cl.Reached, ""
+		}
+		if t, ok := record.TaskAt(tasks, v.Index); ok && tasks[t].State == record.TaskQueued {
+			v.Reason = lastReason(d.Attempts, v.Index)
+		}
+	}
+	if from > 0 {
+		return
+	}
+	for i := range spec.Tasks {
+		s := spec.Tasks[i].Service
+		if s == nil {
+			continue
+		}
+		at := slices.IndexFunc(d.Services, func(v ServiceView) bool { return v.Name == s.Of })
+		if at < 0 {
+			at = len(d.Services)
+			d.Services = append(d.Services, ServiceView{Name: s.Of})
+		}
+		d.Services[at].Replicas++
+		if ready[i] != nil {
+			d.Services[at].Ready++
+		}
+	}
+}
+
+// lastReason is how the last attempt of a task has ended, where it has.
+func lastReason(attempts []record.Attempt, task int) (reason string) {
+	for i := range attempts {
+		if attempts[i].Task == task {
+			reason = attempts[i].Reason
+		}
+	}
+	return reason
+}
