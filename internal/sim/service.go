@@ -19,14 +19,13 @@ func (u *users) drawServices() {
 	}
 	for n := range 1 + r.IntN(2) {
 		j := u.plan(drawn.Service(r, n))
-		if u.w.opt.Break == breaks.Abandoned {
-			for i := range j.toFail {
-				j.toFail[i] = 4
-			}
-		}
 		begins := r.Between(0, 90*time.Minute)
+		ends := begins + r.Between(2*time.Hour, storm+4*time.Hour)
+		if u.w.opt.Break == breaks.Abandoned { // one replica fails for ever beside others
+			j.toFail[0], ends = 1000, ends+storm
+		}
 		u.w.After(begins, func() { u.submit(j) })
-		u.w.After(begins+r.Between(2*time.Hour, storm+4*time.Hour), func() { u.cancel(j, "nobody needs it any more") })
+		u.w.After(ends, func() { u.cancel(j, "nobody needs it any more") })
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 // Of services:
 const (
 	// InvReplicas: once nothing fails any more, a replica of a service that nothing keeps is ready within a bound, and
-	// stays so.
+	// stays so; one that ends is begun anew.
 	InvReplicas = "a service has its replicas"
 	// InvHandOver: a replica that is let go of for another one goes when that one is ready.
 	InvHandOver = "a replica goes when another has taken its place"
@@ -63,6 +63,11 @@ func (c *Checker) checkReplicas(s *Job) {
 			continue
 		}
 		from := later(later(since, s.served[i]), t.ReadyAt)
+		for _, k := range s.order {
+			if a := s.attempts[k]; k.task == i && a.Outcome == record.OutcomeFailed {
+				from = later(from, a.Ended)
+			}
+		}
 		if c.Now.Sub(from) > comesUpWithin {
 			c.Violatef(InvReplicas, "task %d of %s is %s, and not ready since %v: %s", i, s.ID, t.State,
 				from.Sub(timeline.Beginning()).Round(time.Second), s.describe())

@@ -125,11 +125,19 @@ func (st *Reporting) replicaReady(r wire.Report, cfg record.Config) (d record.De
 		d.Put(record.TaskKey(cl.Job, cl.Task), st.Task)
 	}
 	for _, l := range st.serving.older {
-		more := DecideGiveBack(l, record.LeaveReplaced, fmt.Sprintf("attempt %d has taken its place", cl.Attempt), cfg,
-			st.Now)
+		more := letGo(l, record.LeaveReplaced, fmt.Sprintf("attempt %d has taken its place", cl.Attempt), cfg, st.Now)
 		d.Writes, d.Emits = append(d.Writes, more.Writes...), append(d.Emits, more.Emits...)
 	}
 	return d
+}
+
+// letGo has a replica end, with the time for what it has begun to answer; one that does not run yet ends at once.
+func letGo(l Losing, why record.Leaving, reason string, cfg record.Config, now time.Time) record.Decision {
+	if l.Cluster.Command == "" {
+		l.Cluster.Leaving = why
+		return DecideLost(l, record.OutcomeMoved, reason, now)
+	}
+	return DecideLeave(l.Cluster, why, reason, min(drainFor, cfg.Overhead), now)
 }
 
 // replicaUnready notes that a replica cannot be used any more, and has another one take its place: beside it, or after
@@ -148,7 +156,8 @@ func (st *Reporting) replicaUnready(r wire.Report, cfg record.Config) (d record.
 	reason := "not ready any more: " + cl.Unready
 	left := st.Job.BudgetUSD - st.serving.ledger.SpentUSD - st.serving.ledger.ReservedUSD
 	if st.Job.BudgetUSD > 0 && left < st.Attempt.ReservedUSD {
-		return DecideLeave(*cl, record.LeaveUnready, reason, min(drainFor, cfg.Overhead), st.Now)
+		l.Cluster = *cl
+		return letGo(l, record.LeaveUnready, reason, cfg, st.Now)
 	}
 	d.Put(record.ClusterKey(cl.ID), *cl)
 	handOver(&d, l, st.Job.Plan.Version, reason, st.Now)
@@ -188,8 +197,9 @@ func (st *Reporting) replicaEnded(r wire.Report) (d record.Decision) {
 	st.Attempt.Outcome, st.Attempt.Reason, st.Attempt.Ended = record.OutcomeFailed, reason, st.Now
 	d.Put(record.ClusterKey(cl.ID), *cl)
 	d.Put(record.AttemptKey(cl.Job, cl.Task, cl.Attempt), st.Attempt)
-	d.Emit(events.ClusterLost{Cluster: cl.ID, Job: cl.Job, Reason: reason})
+	lost := events.ClusterLost{Cluster: cl.ID, Job: cl.Job, Reason: reason}
 	if !current || st.Job.State == record.JobEnding || st.Job.State.Over() {
+		d.Emit(lost)
 		return d
 	}
 	settled := !cl.Ready.IsZero() && st.Now.Sub(cl.Ready) >= settledAfter
@@ -205,6 +215,7 @@ func (st *Reporting) replicaEnded(r wire.Report) (d record.Decision) {
 				"the last time: %s", st.Spec.Service.Of, st.Task.Misses, reason)})
 		return d
 	}
+	d.Emit(lost)
 	st.Task.NotBefore = st.Now.Add(waitAfter(st.Task.Misses))
 	st.Task.ReadyAt = st.Now
 	rejoin(&d, st.Job, st.Task, reason)

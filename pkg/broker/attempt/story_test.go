@@ -25,7 +25,7 @@ import (
 //	                                                   a job of four tasks; task 1, a child of task 0, is admitted;
 //	                                                   joins: a fifth, which joins it; service: task 1 is a replica
 //	again                                              task 1, which waits, is admitted again; commands are about its
-//	                                                   new attempt, and with attempt=N about that
+//	                                                   new attempt, and with no=N about that one
 //	set job|task|attempt|cluster|spec|market|ledger    changes fields of one (JSON below the command)
 //	advance D
 //	block KIND D | intent | bought M… [from=D] | failed KIND [late=N] | refused KIND [retry=D]
@@ -160,9 +160,9 @@ func (s *stage) again() {
 }
 
 func (s *stage) play(d *datadriven.TestData) {
-	if d.HasArg("attempt") {
+	if d.HasArg("no") {
 		defer func(no int) { s.no = no }(s.no)
-		s.no = int(s.number(d, "attempt", 1))
+		s.no = int(s.number(d, "no", 1))
 	}
 	switch d.Cmd {
 	case "new":
