@@ -56,6 +56,7 @@ func (r *run) ready() {
 		return
 	}
 	w.Count("replica is ready")
+	w.Say(r.a.m.Cluster, "replica is ready", r.a.m.ID)
 	r.a.m.Ready, r.a.m.Served = true, true
 	r.report(wire.Report{Event: wire.Ready, Port: port}, nil)
 	if w.rand.service.Chance(3 * w.faults.TaskFails) {
@@ -70,6 +71,7 @@ func (r *run) unready() {
 	}
 	w := r.a.w
 	w.Count("replica is not ready any more")
+	w.Say(r.a.m.Cluster, "replica is not ready any more", r.a.m.ID)
 	r.a.m.Ready = false
 	r.report(wire.Report{Event: wire.Unready, Message: "GET /health: 503 Service Unavailable"}, nil)
 	if lasts := w.rand.service.Spread(time.Minute, time.Hour); lasts < r.work.Service.Patience {

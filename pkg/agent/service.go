@@ -155,3 +155,24 @@ func ask(ctx context.Context, s *wire.Service, port int) error {
 	}
 	return err
 }
+
+// drainWithin is how much of a notice a replica has to end what it has begun to answer, half of it at most.
+const drainWithin = 30 * time.Second
+
+// serveOn has a replica whose machine will be taken go on until it is time to end: another one is on its way meanwhile.
+func (t *attempt) serveOn(s *script, until time.Time) {
+	t.mu.Lock()
+	atOnce := t.atOnce
+	t.mu.Unlock()
+	left := time.Until(until)
+	if t.work.Service == nil || atOnce || left <= 0 {
+		return
+	}
+	timer := time.NewTimer(left - min(left/2, drainWithin))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-s.Done():
+	case <-t.unlessStopped.Done():
+	}
+}

@@ -308,6 +308,8 @@ func (t *attempt) saveAndStop(s *script, saver *saver, until time.Time) {
 	if err := writeNotice(t.dirs.notice, left); err != nil {
 		t.log.Warn("cannot write the notice", "err", err)
 	}
+	t.serveOn(s, until)
+	left = time.Until(until)
 	s.Terminate(max(left-saver.reserve(left), 0))
 	select {
 	case <-s.Done():

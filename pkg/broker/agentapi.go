@@ -136,7 +136,7 @@ func (b *Broker) Work(ctx context.Context, c wire.Claims, seen int) (wire.Work, 
 func (b *Broker) work(u *unit.Unit, cl record.Cluster, rank, seen int) (wire.Work, error) {
 	w := wire.Work{Seq: cl.Seq, Command: wire.Command(cl.Command)}
 	if w.Command == wire.SaveNow {
-		w.Notice = b.Config.Wall(max(cl.Until.Sub(u.Now), 0))
+		w.Notice, w.Now = b.Config.Wall(max(cl.Until.Sub(u.Now), 0)), cl.Leaving != ""
 		return w, nil
 	}
 	if w.Command != wire.Run {

@@ -89,6 +89,9 @@ type Work struct {
 	Until      time.Time   `json:"until,omitzero"`       // with SaveNow, in the agent's wall clock
 	// Notice is how long the machine has left, with SaveNow.
 	Notice time.Duration `json:"notice,omitempty"`
+	// Now says, with SaveNow, that nobody takes the machine: a replica of a service, which else goes on for most of the
+	// time that it has left, ends at once.
+	Now bool `json:"now,omitempty"`
 	// Pause is how long to wait before asking again, of a broker that does not hold calls; also after a command.
 	Pause time.Duration `json:"pause,omitempty"`
 	// Token is to be used from now on; empty leaves the one that was sent.
