@@ -118,7 +118,7 @@ func (a *app) showJob(d *view.JobDetail, s *conn, now time.Time) error {
 			break
 		}
 	}
-	if text := servicesText(d.Services); text != "" && view.Note == "" {
+	if text := servicesText(d); text != "" && view.Note == "" {
 		view.Note = text
 	}
 	cells := command.Width(a.Out)
@@ -128,11 +128,18 @@ func (a *app) showJob(d *view.JobDetail, s *conn, now time.Time) error {
 	return a.Printf("%s\n", strings.TrimRight(view.Render(wall, cells, 0), "\n"))
 }
 
-// servicesText says how many replicas of services are ready.
-func servicesText(services []view.ServiceView) string {
+// servicesText says how many replicas of services are ready, and what becomes of an update.
+func servicesText(d *view.JobDetail) string {
 	var parts []string
-	for _, s := range services {
-		parts = append(parts, fmt.Sprintf("%s: %d of %d ready", text.Clean(s.Name), s.Ready, s.Replicas))
+	for _, s := range d.Services {
+		part := fmt.Sprintf("%s: %d of %d ready", text.Clean(s.Name), s.Ready, s.Replicas)
+		if u := d.Update; u.Open() && u.Failed == "" {
+			part += fmt.Sprintf(", %d of version %d", s.Current, u.Spec)
+		}
+		parts = append(parts, part)
+	}
+	if d.Update.Failed != "" {
+		parts = append(parts, "the last update was stopped: "+text.Clean(d.Update.Failed))
 	}
 	return strings.Join(parts, "; ")
 }

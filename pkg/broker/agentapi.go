@@ -153,7 +153,7 @@ func (b *Broker) work(u *unit.Unit, cl record.Cluster, rank, seen int) (wire.Wor
 	if err != nil {
 		return w, err
 	}
-	spec, err := u.Spec(job)
+	spec, err := attempt.SpecOf(u, job, cl)
 	if err != nil {
 		return w, err
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -202,4 +203,50 @@ func (j *Job) CheckServices() (task, edge int, err error) {
 		}
 	}
 	return -1, -1, nil
+}
+
+// CheckUpdate says what of a job cannot be when it takes the place of another one whose services run: what they are may
+// be another, how many there are and what is beside them is the same.
+func (j *Job) CheckUpdate(old *Job) error {
+	if !old.HasServices() {
+		return fault.New("the job has no services: nothing of it can be updated", "hand the file in as another job")
+	}
+	if len(j.Tasks) != len(old.Tasks) {
+		return fault.Within("tasks", fault.New(fmt.Sprintf("%d tasks with their replicas take the place of %d",
+			len(j.Tasks), len(old.Tasks)), "an update keeps the tasks, and how many replicas a service has"))
+	}
+	if !slices.EqualFunc(j.Edges, old.Edges, func(a, b Edge) bool {
+		return a.From == b.From && a.To == b.To && slices.Equal(a.Outputs, b.Outputs)
+	}) {
+		return fault.Within("tasks", fault.New("wait for others than before", "an update keeps what waits for what"))
+	}
+	if !reflect.DeepEqual(j.Placement, old.Placement) {
+		return fault.Within("placement", fault.New("is another than before", "an update keeps the rules of placement"))
+	}
+	for i := range j.Tasks {
+		t, was := &j.Tasks[i], &old.Tasks[i]
+		same := func(field, what string, is bool) error {
+			if is {
+				return nil
+			}
+			return j.AtTask(i, fault.Within(field, fault.New("an update keeps "+what, "")))
+		}
+		kept := func() bool {
+			a, b := *t, *was
+			a.Learned, b.Learned, a.Time, b.Time = nil, nil, TimeEstimate{}, TimeEstimate{}
+			return reflect.DeepEqual(a, b)
+		}
+		if err := cmp.Or(
+			same("", "the names of tasks: it was "+fault.Quote(was.Name), t.Name == was.Name),
+			same("service", "which tasks are replicas of what", t.Service == nil && was.Service == nil ||
+				t.Service != nil && was.Service != nil && t.Service.Of == was.Service.Of),
+			same("nodes", "how many machines a replica has", t.Nodes == was.Nodes),
+			same("labels", "labels", maps.Equal(t.Labels, was.Labels)),
+			same("placement", "the rules of placement", reflect.DeepEqual(t.Placement, was.Placement)),
+			same("", "what is no service as it is", t.Service != nil || kept()),
+		); err != nil {
+			return err
+		}
+	}
+	return nil
 }

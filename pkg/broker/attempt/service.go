@@ -58,6 +58,8 @@ type Serving struct {
 	older  []Losing // of the same task, that still run
 	others bool     // another replica of its service is ready
 	ledger record.Ledger
+	// rolling is nil while nothing is updated.
+	rolling *Rolling
 }
 
 // LoadServing loads what a report of a replica is decided on besides.
@@ -73,6 +75,11 @@ func (st *Reporting) LoadServing(u book.Reader, spec *dag.Job) (err error) {
 	all, err := book.List[record.Cluster](u, record.JobPart(cl.Job), record.ClusterPrefix, 0)
 	if err != nil {
 		return err
+	}
+	if st.Job.Update.Open() {
+		if st.serving.rolling, err = LoadRolling(u, st.Job, spec); err != nil {
+			return err
+		}
 	}
 	of := spec.Replicas(cl.Task)
 	for i := range all {
@@ -119,14 +126,19 @@ func (st *Reporting) replicaReady(r wire.Report, cfg record.Config) (d record.De
 	if cl.State == record.ClusterDoomed {
 		return d
 	}
-	if st.Task.Attempt == cl.Attempt && st.Task.State == record.TaskQueued { // in time: nothing has to replace it
+	outdated := st.Job.Update.Open() && cl.Spec != st.Job.Spec.Version
+	if st.Task.Attempt == cl.Attempt && st.Task.State == record.TaskQueued && !outdated { // nothing has to replace it
 		d.Del(record.WaitKey(st.Job.Queue, record.WaitingOf(st.Job, st.Task)))
 		st.Task.State, st.Task.StartedAt = record.TaskRunning, cl.Running
 		d.Put(record.TaskKey(cl.Job, cl.Task), st.Task)
 	}
 	for _, l := range st.serving.older {
 		more := letGo(l, record.LeaveReplaced, fmt.Sprintf("attempt %d has taken its place", cl.Attempt), cfg, st.Now)
-		d.Writes, d.Emits = append(d.Writes, more.Writes...), append(d.Emits, more.Emits...)
+		d.Add(more)
+	}
+	if r := st.serving.rolling; r != nil {
+		r.takes(*cl, st.Task)
+		d.Add(r.Step(st.Now))
 	}
 	return d
 }
@@ -200,6 +212,11 @@ func (st *Reporting) replicaEnded(r wire.Report) (d record.Decision) {
 	lost := events.ClusterLost{Cluster: cl.ID, Job: cl.Job, Reason: reason}
 	if !current || st.Job.State == record.JobEnding || st.Job.State.Over() {
 		d.Emit(lost)
+		return d
+	}
+	if u := &st.Job.Update; never && u.Open() && u.Failed == "" && cl.Spec == u.Spec {
+		d.Emit(lost)
+		st.stopUpdate(&d, reason)
 		return d
 	}
 	settled := !cl.Ready.IsZero() && st.Now.Sub(cl.Ready) >= settledAfter

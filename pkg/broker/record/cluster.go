@@ -134,8 +134,9 @@ type Cluster struct {
 	// Of a spot cluster: its market, and what of its price is not the market's, USD per hour of one machine.
 	Market       string  `json:"market,omitempty"`
 	SurchargeUSD float64 `json:"surchargeUSD,omitempty"`
-	// Of a replica of a service: since when it is ready, zero while it is not; where it can be reached then, HOST:PORT;
+	// Of a replica of a service: the version of the job's spec that it runs; since when it is ready, zero while it is not; where it can be reached then, HOST:PORT;
 	// and why it is not, where it was before.
+	Spec    int       `json:"spec,omitempty"`
 	Ready   time.Time `json:"ready,omitzero"`
 	Reached string    `json:"reached,omitempty"`
 	Unready string    `json:"unready,omitempty"`

@@ -1,6 +1,8 @@
 package view
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
@@ -12,6 +14,7 @@ type ServiceView struct {
 	Name     string `json:"name" doc:"Name of the service"`
 	Replicas int    `json:"replicas" doc:"How many replicas it is to have"`
 	Ready    int    `json:"ready" doc:"How many of them are ready"`
+	Current  int    `json:"current" doc:"How many of those are of the version that the job goes by, after an update"`
 }
 
 // tellServices adds what is known of replicas of services to the views of the tasks from an index on.
@@ -57,6 +60,9 @@ func (d *JobDetail) tellServices(job record.Job, spec *dag.Job, tasks []record.T
 		d.Services[at].Replicas++
 		if ready[i] != nil {
 			d.Services[at].Ready++
+			if ready[i].Spec == job.Spec.Version {
+				d.Services[at].Current++
+			}
 		}
 	}
 }
@@ -69,4 +75,19 @@ func lastReason(attempts []record.Attempt, task int) (reason string) {
 		}
 	}
 	return reason
+}
+
+// updated adds what became of the last update of services.
+func (s *Story) updated(up record.Update) {
+	if up.Spec == 0 {
+		return
+	}
+	s.add(up.Since, "updated", "", fmt.Sprintf("its services are updated to version %d, one replica after the other", up.Spec))
+	switch {
+	case up.Failed != "":
+		s.add(cmp.Or(up.Done, up.Since), "updated", "", "the update was stopped, the services go on as they were before: "+
+			up.Failed)
+	case !up.Done.IsZero():
+		s.add(up.Done, "updated", "", fmt.Sprintf("all replicas are of version %d", up.Spec))
+	}
 }

@@ -39,6 +39,7 @@ type JobView struct {
 	Late        bool            `json:"late,omitempty" doc:"The deadline cannot be or was not kept"`
 	Source      string          `json:"source,omitempty" doc:"Where it came from"`
 
+	Update    record.Update     `json:"update,omitzero" doc:"The last update of its services"`
 	Suspended record.Suspension `json:"suspended,omitzero" doc:"While it is suspended: who has it wait, since when and why"`
 }
 
@@ -169,7 +170,7 @@ func (b *Views) viewOf(u *unit.Unit, job record.Job) (v JobView, clusters []reco
 		Objective: string(job.Objective),
 		Submitted: job.Submitted, Finished: job.Finished, Deadline: job.Deadline, BudgetUSD: job.BudgetUSD,
 		Tasks: job.Tasks, SpentUSD: job.USD, PlannedUSD: job.PlannedUSD,
-		OnDemandUSD: job.OnDemandUSD, Plan: job.Plan.Version, Late: job.Late, Source: job.Source,
+		OnDemandUSD: job.OnDemandUSD, Plan: job.Plan.Version, Late: job.Late, Source: job.Source, Update: job.Update,
 	}
 	progress, _, err := book.Get[record.Progress](u, record.ProgressKey(job.ID))
 	if err != nil {
