@@ -1,11 +1,13 @@
 package sim
 
 import (
+	"context"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/sim/breaks"
 	"github.com/tradewind-broker/tradewind/internal/sim/drawn"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/broker"
 )
 
 // shareServing is the share of worlds that have services.
@@ -21,12 +23,30 @@ func (u *users) drawServices() {
 		j := u.plan(drawn.Service(r, n))
 		begins := r.Between(0, 90*time.Minute)
 		ends := begins + r.Between(2*time.Hour, storm+4*time.Hour)
+		if broken { // it is noticed in the calm
+			ends += storm
+		}
 		if u.w.opt.Break == breaks.Abandoned { // one replica fails for ever beside others
-			j.toFail[0], ends = 1000, ends+storm
+			j.toFail[0] = 1000
 		}
 		u.w.After(begins, func() { u.submit(j) })
 		u.w.After(ends, func() { u.cancel(j, "nobody needs it any more") })
+		for n := 0; n < 2 && r.Chance(0.5) || u.w.opt.Break == breaks.Versionless && n == 0; n++ {
+			u.w.After(begins+r.Between(0, ends-begins), func() { u.update(j) })
+		}
 	}
+}
+
+// update has a service be another version.
+func (u *users) update(j *userJob) {
+	id, spec := u.w.check.IDOf(j.Spec.Name), drawn.Updated(u.w.rand.service, j.Spec)
+	if id == "" {
+		return
+	}
+	u.insist("update "+id, func(ctx context.Context, b *broker.Broker, key string) error {
+		_, err := b.Submit(ctx, broker.Submission{Spec: spec, Token: key, Updates: id})
+		return err
+	}, func() { u.w.Count("service updated") })
 }
 
 // port is where replicas listen.
@@ -35,8 +55,11 @@ const port = 8080
 // serve is what a replica of a service does until it is ended: it becomes ready, and now and then it is not for a while.
 func (r *run) serve() {
 	w := r.a.w
-	if w.users.fails(r.work) {
-		w.Count("replica ends")
+	if bad := r.work.Env[drawn.Bad] != ""; bad || w.users.fails(r.work) {
+		if w.Count("replica ends"); bad {
+			r.later(time.Minute, r.fail)
+			return
+		}
 		r.later(w.rand.service.Spread(10*time.Second, 2*time.Hour), r.fail)
 	}
 	if r.a.m.Rank != 0 {

@@ -108,6 +108,8 @@ const (
 	// they are ready before they are.
 	Abandoned Kind = "abandoned"
 	Boastful  Kind = "boastful"
+	// Versionless: nobody remembers which version of a service a replica runs.
+	Versionless Kind = "versionless"
 )
 
 // All returns all of them.
@@ -116,17 +118,18 @@ func All() []Kind {
 		Forgetful, Overtaking, NoPartitions, NoGang, Loners, Herd, Headless, NoHold, OldPrice, Swinging, Asleep,
 		Stuck, NoUploads, Generous, Lasting, Hasty, Homesick, Careless, Stale, Deaf, Restless, Unmeasured,
 		Fleeting, Crowding, Overcommitted, Circling, Impatient, Nameless, Nightless, Mingling, Spendthrift, Hoarding,
-		Abandoned, Boastful}
+		Abandoned, Boastful, Versionless}
 }
 
 // forgotten are fields that a broken store loses: of which records, from where to where.
 var forgotten = map[Kind]struct{ of, from, to string }{
-	NoBudget:  {"job", `"budgetUSD":`, ","},
-	NoGang:    {"task#", `,"gang":"`, `"`},
-	Loners:    {"task#", `,"joins":"`, `"`},
-	Impatient: {"job", `,"infeasible":"retr`, `"`},
-	Fleeting:  {"cluster#", `,"keptUntil":"`, `"`},
-	Abandoned: {"job", `,"serves":tru`, "e"},
+	NoBudget:    {"job", `"budgetUSD":`, ","},
+	NoGang:      {"task#", `,"gang":"`, `"`},
+	Loners:      {"task#", `,"joins":"`, `"`},
+	Impatient:   {"job", `,"infeasible":"retr`, `"`},
+	Fleeting:    {"cluster#", `,"keptUntil":"`, `"`},
+	Versionless: {"cluster#", `"spec":`, ","},
+	Abandoned:   {"job", `,"serves":tru`, "e"},
 }
 
 // unwritten are records that a broken store does not write.
@@ -217,7 +220,7 @@ func (b Kind) Moves() bool {
 func (b Kind) Gangs() bool { return b == Herd || b == Headless || b == Circling || b == Overcommitted }
 
 // Serves says whether the break is of something that only services have.
-func (b Kind) Serves() bool { return b == Abandoned || b == Boastful }
+func (b Kind) Serves() bool { return b == Abandoned || b == Boastful || b == Versionless }
 
 // Policies says whether the break is of something that takes a policy.
 func (b Kind) Policies() bool { return slices.Contains([]Kind{Nightless, Nameless}, b) }

@@ -26,6 +26,7 @@ func (c *Checker) jobRecord(s *Job, j record.Job) {
 		}
 		s.graph, s.Promised = s.user.Spec.Graph(), c.promises(s)
 	}
+	c.checkUpdated(s, old, j)
 	s.Record = j
 	s.Promised = s.Promised && len(j.Suspensions) == 0
 	if !forward(old.State, j.State) || old.State == record.JobEnding && old.Outcome != j.Outcome {

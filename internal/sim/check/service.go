@@ -15,6 +15,8 @@ const (
 	InvReplicas = "a service has its replicas"
 	// InvHandOver: a replica that is let go of for another one goes when that one is ready.
 	InvHandOver = "a replica goes when another has taken its place"
+	// InvUpdate: an update comes to its end, and then all replicas run what they are to.
+	InvUpdate = "an update replaces all replicas"
 )
 
 // serves says whether a task is a replica of a service.
@@ -42,6 +44,25 @@ func (c *Checker) checkReplaced(s *Job, old, cl record.Cluster) {
 	c.Violatef(InvHandOver, "%s is let go of, and no other replica of task %d has been ready", cl.ID, cl.Task)
 }
 
+// checkUpdated checks that replicas run what they are to when an update is said to be done.
+func (c *Checker) checkUpdated(s *Job, old, j record.Job) {
+	if old.Update.Done.Equal(j.Update.Done) || j.Update.Done.IsZero() {
+		return
+	}
+	c.Count("an update ends")
+	if j.Update.Failed != "" {
+		c.Count("an update is stopped")
+	}
+	for i := range s.user.Spec.Tasks {
+		t := s.Tasks[i]
+		if cl := s.clusters[record.ClusterID(s.ID, i, t.Attempt)]; s.serves(i) && t.Attempt > 0 &&
+			cl.Spec != j.Spec.Version {
+			c.Violatef(InvUpdate, "the update of %s to version %d is done, and %s runs %d", s.ID, j.Spec.Version, cl.ID,
+				cl.Spec)
+		}
+	}
+}
+
 // checkReplicas checks that replicas are there that nothing keeps, once nothing fails any more.
 func (c *Checker) checkReplicas(s *Job) {
 	if s.user == nil || !s.user.Spec.HasServices() {
@@ -57,6 +78,11 @@ func (c *Checker) checkReplicas(s *Job) {
 		return
 	}
 	since := later(later(s.calm, s.planned), s.Record.Resumed())
+	if from := later(later(s.calm, s.Record.Update.Since), s.Record.Resumed()); s.Record.Update.Open() &&
+		c.Now.Sub(from) > time.Duration(s.Record.Tasks+1)*comesUpWithin {
+		c.Violatef(InvUpdate, "the update of %s to version %d goes on since %v: %s", s.ID, s.Record.Update.Spec,
+			from.Sub(timeline.Beginning()).Round(time.Second), s.describe())
+	}
 	for i := range s.user.Spec.Tasks {
 		t, known := s.Tasks[i]
 		if !s.serves(i) || !known || max(t.MinPlan, s.Record.MinPlan) > s.Record.Plan.Version {

@@ -2,6 +2,7 @@ package drawn
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/sim/timeline"
@@ -48,3 +49,22 @@ func Service(r timeline.Random, n int) *dag.Job {
 	}
 	return j
 }
+
+// Updated draws another version of a service; some do not come up.
+func Updated(r timeline.Random, j *dag.Job) *dag.Job {
+	next := *j
+	next.Tasks = slices.Clone(j.Tasks)
+	env := map[string]string{"VERSION": fmt.Sprint(r.IntN(1000))}
+	if r.Chance(0.3) {
+		env[Bad] = "yes"
+	}
+	for i := range next.Tasks {
+		if next.Tasks[i].Service != nil {
+			next.Tasks[i].Env = env
+		}
+	}
+	return &next
+}
+
+// Bad is the variable of a version of a service that does not come up.
+const Bad = "BAD"

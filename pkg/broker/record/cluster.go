@@ -88,8 +88,10 @@ type Cluster struct {
 	State   ClusterState `json:"state"`
 	Offer   cloud.Offer  `json:"offer"`
 	MaxUSD  float64      `json:"maxUSD,omitempty"`
-	VCPU    float64      `json:"vcpu"`            // of all nodes
-	Hosts   []string     `json:"hosts,omitempty"` // of a pool, by rank
+	// Spec is the version of the job's spec that it runs, of a replica of a service.
+	Spec  int      `json:"spec,omitempty"`
+	VCPU  float64  `json:"vcpu"`            // of all nodes
+	Hosts []string `json:"hosts,omitempty"` // of a pool, by rank
 	// Store is the URL of the store that it keeps outputs and checkpoints in; empty is Config.StoreURL.
 	Store string `json:"store,omitempty"`
 	// ReservedUSD was set aside of the job's budget, or of the month's of its queue; LeaseUntil is when it is used up.
@@ -134,9 +136,8 @@ type Cluster struct {
 	// Of a spot cluster: its market, and what of its price is not the market's, USD per hour of one machine.
 	Market       string  `json:"market,omitempty"`
 	SurchargeUSD float64 `json:"surchargeUSD,omitempty"`
-	// Of a replica of a service: the version of the job's spec that it runs; since when it is ready, zero while it is not; where it can be reached then, HOST:PORT;
+	// Of a replica of a service: since when it is ready, zero while it is not; where it can be reached then, HOST:PORT;
 	// and why it is not, where it was before.
-	Spec    int       `json:"spec,omitempty"`
 	Ready   time.Time `json:"ready,omitzero"`
 	Reached string    `json:"reached,omitempty"`
 	Unready string    `json:"unready,omitempty"`
