@@ -35,6 +35,13 @@ func (c *Checker) checkReplaced(s *Job, old, cl record.Cluster) {
 		return
 	}
 	c.Count("a replica goes for another")
+	if from := later(s.calm, s.Record.Update.Since); !from.Equal(s.replacedFrom) {
+		s.replaced, s.replacedFrom = map[int]int{}, from
+	}
+	if s.replaced[cl.Task]++; !s.calm.IsZero() && s.replaced[cl.Task] > mostReplaced {
+		c.Violatef(InvUpdate, "task %d of %s is replaced for the %dth time since %v", cl.Task, s.ID, s.replaced[cl.Task],
+			s.replacedFrom.Sub(timeline.Beginning()).Round(time.Second))
+	}
 	for _, m := range s.machines {
 		if task, attempt, ok := record.ClusterAttempt(m.Cluster); ok && task == cl.Task && attempt > cl.Attempt &&
 			m.Served {
@@ -43,6 +50,10 @@ func (c *Checker) checkReplaced(s *Job, old, cl record.Cluster) {
 	}
 	c.Violatef(InvHandOver, "%s is let go of, and no other replica of task %d has been ready", cl.ID, cl.Task)
 }
+
+// mostReplaced is how often a replica may be replaced once nothing fails any more: for an update, when that is stopped,
+// and because it was not ready.
+const mostReplaced = 5
 
 // checkUpdated checks that replicas run what they are to when an update is said to be done.
 func (c *Checker) checkUpdated(s *Job, old, j record.Job) {

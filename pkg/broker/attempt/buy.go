@@ -161,7 +161,7 @@ func DecideIntent(st *Buying, cfg record.Config, now time.Time) (d record.Decisi
 	if url, _, _ := cfg.Stores.For(st.Attempt.Where(), st.regions); url != cfg.StoreURL {
 		st.Cluster.Store = url
 	}
-	if st.Job.Serves {
+	if st.Spec != nil && st.Spec.Service != nil {
 		st.Cluster.Spec = st.Job.SpecFor(st.Attempt.Plan).Version
 	}
 	if st.Attempt.Offer.Spot {

@@ -32,7 +32,7 @@ import (
 //	hello RANK [nonce=N] | proof RANK [cloud= id= region= account=] | report RANK EVENT [k=v…] | run
 //	doomed D | leave WHY | vacate | lost OUTCOME | diagnose [machines=N] | lease | watched | too-late
 //	releasing | released | gone | follow [joining] | complete [joining] | run-gang | gang [of=TASK] | join ADDRESS
-//	other | edge outputs=(NAME, …) | assignment | parents | scope URI… | checkpoints URI
+//	other | update | edge outputs=(NAME, …) | assignment | parents | scope URI… | checkpoints URI
 func TestStories(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		s := &stage{t: t}
@@ -351,6 +351,17 @@ func (s *stage) tell(d *datadriven.TestData) bool {
 		cl.ID, cl.Task, cl.Nodes = record.ClusterID("j", 4, 1), 4, []record.Node{{Address: d.CmdArgs[0].Key}}
 		s.put(record.ClusterKey(cl.ID), cl)
 		s.put(record.TaskKey("j", 4), record.Task{Job: "j", Index: 4, State: record.TaskRunning, Attempt: 1, Plan: 3, Joins: "g"})
+	case "update": // of the services, by somebody
+		job := l.Job
+		spec := job.Spec
+		spec.Version = job.NextSpec()
+		job.Updated(spec, s.now)
+		s.put(record.JobKey("j"), job)
+		r, err := LoadRolling(s, job, &s.spec)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		s.decided(r.Step(s.now))
 	case "other": // the other replica of the service is ready
 		cl := l.Cluster
 		cl.ID, cl.Task, cl.Attempt, cl.Ready = record.ClusterID("j", 4, 1), 4, 1, s.now

@@ -11,9 +11,7 @@ import (
 
 // SpecOf is the spec that a cluster runs: while services are updated, some run that of before.
 func SpecOf(u book.Reader, job record.Job, cl record.Cluster) (*dag.Job, error) {
-	if cl.Spec > 0 && cl.Spec == job.Was.Version {
-		job.Spec = job.Was
-	}
+	job.Spec = job.SpecAt(cl.Spec)
 	return u.Spec(job)
 }
 

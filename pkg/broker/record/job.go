@@ -43,8 +43,8 @@ type Job struct {
 	BudgetUSD float64   `json:"budgetUSD,omitempty"`
 	Tasks     int       `json:"tasks"`
 	Spec      Blob      `json:"spec"`
-	// Was is the spec of before the last update of its services, Update that.
-	Was     Blob      `json:"was,omitzero"`
+	// Was are specs of before updates of its services, the last one at the end, and Update is the last of those.
+	Was     []Blob    `json:"was,omitempty"`
 	Update  Update    `json:"update,omitzero"`
 	Plan    Blob      `json:"plan,omitzero"`     // in force; Version 0 is none yet
 	Bids    Blob      `json:"bids,omitzero"`     // for it
