@@ -220,9 +220,10 @@ func (a *app) tellUnfinished(ctx context.Context, s *conn) {
 	}
 }
 
-// handIn submits a job, with the code and files that it brings along, under a key of its own and tells of warnings. Where
-// it updates another one it takes the place of its services.
-func (a *app) handIn(ctx context.Context, s *conn, f *jobfile.File, o pack.Options, key, updates string) (string, error) {
+// handIn submits a job, with the code and files that it brings along, under a key of its own and tells of warnings. It
+// may be an update of another one's services.
+func (a *app) handIn(ctx context.Context, s *conn, f *jobfile.File, o pack.Options, key, updates string) (string,
+	error) {
 	if err := a.packCode(ctx, s, f, o); err != nil {
 		if errors.Is(err, context.Canceled) {
 			a.Tell("interrupted: nothing was submitted; the same again sends what is missing")

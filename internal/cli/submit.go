@@ -33,7 +33,8 @@ func (a *app) submitCommand() *cobra.Command {
 	a.cloudFlag(c, &clouds)
 	c.Flags().StringVar(&key, "key", "",
 		"the same key and job name are the same job, however often they are submitted (default: a new one)")
-	c.Flags().StringVar(&update, "update", "", "a job whose services are to be what the file says, instead of another job")
+	c.Flags().StringVar(&update, "update", "",
+		"a job whose services are to be what the file says, instead of another job")
 	output := command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, given []string) error {
 		packing := limits.Options(a.leftOut)

@@ -52,7 +52,7 @@ func (u *users) update(j *userJob) {
 // port is where replicas listen.
 const port = 8080
 
-// serve is what a replica of a service does until it is ended: it becomes ready, and now and then it is not for a while.
+// serve is what a replica of a service does until it is ended: it becomes ready, and now and then is not for a while.
 func (r *run) serve() {
 	w := r.a.w
 	if bad := r.work.Env[drawn.Bad] != ""; bad || w.users.fails(r.work) {

@@ -22,6 +22,9 @@ const (
 // serves says whether a task is a replica of a service.
 func (s *Job) serves(task int) bool { return s.service(task) != nil }
 
+// readyAgain says of a replica that waited to be replaced that it goes on, as it was ready again before.
+func (s *Job) readyAgain(t record.Task) bool { return s.serves(t.Index) && t.State == record.TaskRunning }
+
 func (s *Job) service(task int) *dag.Service {
 	if s.user == nil || task >= len(s.user.Spec.Tasks) {
 		return nil
@@ -39,8 +42,8 @@ func (c *Checker) checkReplaced(s *Job, old, cl record.Cluster) {
 		s.replaced, s.replacedFrom = map[int]int{}, from
 	}
 	if s.replaced[cl.Task]++; !s.calm.IsZero() && s.replaced[cl.Task] > mostReplaced {
-		c.Violatef(InvUpdate, "task %d of %s is replaced for the %dth time since %v", cl.Task, s.ID, s.replaced[cl.Task],
-			s.replacedFrom.Sub(timeline.Beginning()).Round(time.Second))
+		c.Violatef(InvUpdate, "task %d of %s is replaced for the %dth time since %v", cl.Task, s.ID,
+			s.replaced[cl.Task], s.replacedFrom.Sub(timeline.Beginning()).Round(time.Second))
 	}
 	for _, m := range s.machines {
 		if task, attempt, ok := record.ClusterAttempt(m.Cluster); ok && task == cl.Task && attempt > cl.Attempt &&
@@ -74,7 +77,7 @@ func (c *Checker) checkUpdated(s *Job, old, j record.Job) {
 	}
 }
 
-// checkReplicas checks that replicas are there that nothing keeps, once nothing fails any more.
+// checkReplicas checks that replicas are there that nothing keeps, and updates end, once nothing fails any more.
 func (c *Checker) checkReplicas(s *Job) {
 	if s.user == nil || !s.user.Spec.HasServices() {
 		return
@@ -88,10 +91,10 @@ func (c *Checker) checkReplicas(s *Job) {
 		s.Record.BudgetUSD > 0 || record.IsPlaced(s.user.Spec) {
 		return
 	}
-	since := later(later(s.calm, s.planned), s.Record.Resumed())
-	if from := later(later(s.calm, s.Record.Update.Since), s.Record.Resumed()); s.Record.Update.Open() &&
+	up := &s.Record.Update
+	if from := later(later(s.calm, up.Since), s.Record.Resumed()); up.Open() &&
 		c.Now.Sub(from) > time.Duration(s.Record.Tasks+1)*comesUpWithin {
-		c.Violatef(InvUpdate, "the update of %s to version %d goes on since %v: %s", s.ID, s.Record.Update.Spec,
+		c.Violatef(InvUpdate, "the update of %s to version %d goes on since %v: %s", s.ID, up.Spec,
 			from.Sub(timeline.Beginning()).Round(time.Second), s.describe())
 	}
 	for i := range s.user.Spec.Tasks {
@@ -99,17 +102,23 @@ func (c *Checker) checkReplicas(s *Job) {
 		if !s.serves(i) || !known || max(t.MinPlan, s.Record.MinPlan) > s.Record.Plan.Version {
 			continue
 		}
-		from := later(later(since, s.served[i]), t.ReadyAt)
-		for _, k := range s.order {
-			if a := s.attempts[k]; k.task == i && a.Outcome == record.OutcomeFailed {
-				from = later(from, a.Ended)
-			}
-		}
-		if c.Now.Sub(from) > comesUpWithin {
+		if from := s.missedSince(i); c.Now.Sub(from) > comesUpWithin {
 			c.Violatef(InvReplicas, "task %d of %s is %s, and not ready since %v: %s", i, s.ID, t.State,
 				from.Sub(timeline.Beginning()).Round(time.Second), s.describe())
 		}
 	}
+}
+
+// missedSince is since when a replica could be ready, or have been begun anew, that is not.
+func (s *Job) missedSince(task int) time.Time {
+	from := later(later(s.calm, s.planned), s.Record.Resumed())
+	from = later(later(from, s.served[task]), s.Tasks[task].ReadyAt)
+	for _, k := range s.order {
+		if a := s.attempts[k]; k.task == task && a.Outcome == record.OutcomeFailed {
+			from = later(from, a.Ended)
+		}
+	}
+	return from
 }
 
 // comesUpWithin is how long a replica may take that nothing keeps: the longest that one is not tried again, a start of

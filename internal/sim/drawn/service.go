@@ -12,7 +12,8 @@ import (
 // Service draws a job that is a service of some replicas, some of them on spot machines, spread, behind a task that
 // comes before, or with a budget.
 func Service(r timeline.Random, n int) *dag.Job {
-	j := &dag.Job{Name: fmt.Sprintf("service%d", n), Objective: dag.MinimizeCost, Infeasible: dag.Wait, Format: dag.Native}
+	j := &dag.Job{Name: fmt.Sprintf("service%d", n), Objective: dag.MinimizeCost, Infeasible: dag.Wait,
+		Format: dag.Native}
 	s := &dag.Service{Of: "web", Port: 8080, Readiness: dag.Readiness{Path: "/health"}}
 	if r.Chance(0.5) {
 		s.Readiness.InitialDelay = r.Between(10*time.Minute, time.Hour).Round(time.Second)
@@ -26,7 +27,8 @@ func Service(r timeline.Random, n int) *dag.Job {
 	}
 	var names []string
 	for i := range 1 + r.IntN(3) {
-		t := dag.Task{Name: fmt.Sprintf("web.%d", i), Run: "serve", Nodes: 1, Resources: []dag.Resources{res}, Service: s}
+		t := dag.Task{Name: fmt.Sprintf("web.%d", i), Run: "serve", Nodes: 1, Resources: []dag.Resources{res},
+			Service: s}
 		if r.Chance(0.1) {
 			t.Nodes = 2
 		}

@@ -90,9 +90,11 @@ func DecideLost(l Losing, outcome record.Outcome, reason string, now time.Time) 
 		}
 		l.Task.ReadyAt = now
 	}
-	if l.Cluster.Leaving == record.LeaveUnready || l.Cluster.Leaving == record.LeaveGang || l.Cluster.Leaving == record.LeaveSuspended {
+	switch l.Cluster.Leaving {
+	case record.LeaveUnready, record.LeaveGang, record.LeaveSuspended:
 		rejoin(&d, l.Job, l.Task, reason)
 		return d
+	default:
 	}
 	if minPlan := l.Cluster.MinPlan; minPlan > 0 && minPlan <= l.Job.Plan.Version { // planned while it saved its work
 		d.Requeue(l.Job, l.Task, minPlan)

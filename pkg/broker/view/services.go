@@ -19,14 +19,16 @@ type ServiceView struct {
 
 // tellServices adds what is known of replicas of services to the views of the tasks from an index on.
 func (d *JobDetail) tellServices(job record.Job, spec *dag.Job, tasks []record.Task, from int) {
-	over := job.State == record.JobEnding || job.State.Over()
-	ready := map[int]*record.Cluster{} // by task, the newest that serves
+	ready, unready := map[int]*record.Cluster{}, map[int]string{} // by task; of the newest that serves
 	for i := range d.seen.clusters {
 		cl := &d.seen.clusters[i]
-		if at := cl.Task - from; cl.Unready != "" && cl.Outcome == "" && at >= 0 && at < len(d.TaskList) && !over {
-			d.TaskList[at].Unready = cl.Unready
+		if job.State == record.JobEnding || job.State.Over() {
+			break
 		}
-		if old := ready[cl.Task]; cl.Serves() && !over && (old == nil || old.Attempt < cl.Attempt) {
+		if cl.Unready != "" && cl.Outcome == "" {
+			unready[cl.Task] = cl.Unready
+		}
+		if old := ready[cl.Task]; cl.Serves() && (old == nil || old.Attempt < cl.Attempt) {
 			ready[cl.Task] = cl
 		}
 	}
@@ -36,7 +38,7 @@ func (d *JobDetail) tellServices(job record.Job, spec *dag.Job, tasks []record.T
 		if s == nil {
 			continue
 		}
-		v.Service = s.Of
+		v.Service, v.Unready = s.Of, unready[v.Index]
 		if cl := ready[v.Index]; cl != nil {
 			v.Ready, v.Address, v.Unready = true, cl.Reached, ""
 		}
@@ -44,27 +46,32 @@ func (d *JobDetail) tellServices(job record.Job, spec *dag.Job, tasks []record.T
 			v.Reason = lastReason(d.Attempts, v.Index)
 		}
 	}
-	if from > 0 {
-		return
+	if from == 0 {
+		d.Services = services(job, spec, ready)
 	}
+}
+
+// services are those of a job, of which some replicas are ready.
+func services(job record.Job, spec *dag.Job, ready map[int]*record.Cluster) (all []ServiceView) {
 	for i := range spec.Tasks {
 		s := spec.Tasks[i].Service
 		if s == nil {
 			continue
 		}
-		at := slices.IndexFunc(d.Services, func(v ServiceView) bool { return v.Name == s.Of })
+		at := slices.IndexFunc(all, func(v ServiceView) bool { return v.Name == s.Of })
 		if at < 0 {
-			at = len(d.Services)
-			d.Services = append(d.Services, ServiceView{Name: s.Of})
+			at = len(all)
+			all = append(all, ServiceView{Name: s.Of})
 		}
-		d.Services[at].Replicas++
-		if ready[i] != nil {
-			d.Services[at].Ready++
-			if ready[i].Spec == job.Spec.Version {
-				d.Services[at].Current++
+		all[at].Replicas++
+		if cl := ready[i]; cl != nil {
+			all[at].Ready++
+			if cl.Spec == job.Spec.Version {
+				all[at].Current++
 			}
 		}
 	}
+	return all
 }
 
 // lastReason is how the last attempt of a task has ended, where it has.
@@ -82,11 +89,12 @@ func (s *Story) updated(up record.Update) {
 	if up.Spec == 0 {
 		return
 	}
-	s.add(up.Since, "updated", "", fmt.Sprintf("its services are updated to version %d, one replica after the other", up.Spec))
+	s.add(up.Since, "updated", "",
+		fmt.Sprintf("its services are updated to version %d, one replica after the other", up.Spec))
 	switch {
 	case up.Failed != "":
-		s.add(cmp.Or(up.Done, up.Since), "updated", "", "the update was stopped, the services go on as they were before: "+
-			up.Failed)
+		s.add(cmp.Or(up.Done, up.Since), "updated", "",
+			"the update was stopped, the services go on as they were before: "+up.Failed)
 	case !up.Done.IsZero():
 		s.add(up.Done, "updated", "", fmt.Sprintf("all replicas are of version %d", up.Spec))
 	}

@@ -271,29 +271,17 @@ func (r *reader) readTasks(n *yaml.Node) error {
 		}
 		r.index[p.name] = i
 		r.origin.Tasks[i] = yamlfile.PositionOf(p.entry.Name)
-		if p.outer != nil {
+		if whole := p.whole(); whole != "" {
 			if r.gang == nil {
 				r.gang = map[string][]int{}
 			}
 			if !p.joins { // nothing waits for those that join: they are done with the others
-				r.gang[p.outer.Key] = append(r.gang[p.outer.Key], i)
+				r.gang[whole] = append(r.gang[whole], i)
 			}
-		}
-		if p.of != "" {
-			if r.gang == nil {
-				r.gang = map[string][]int{}
-			}
-			r.gang[p.of] = append(r.gang[p.of], i)
 		}
 	}
 	if r.gang != nil {
-		r.origin.Paths = make([]string, len(parts))
-		for i, p := range parts {
-			r.origin.Paths[i] = "tasks." + p.path
-			if p.outer == nil {
-				r.origin.Paths[i] = dag.TaskPath(p.path)
-			}
-		}
+		r.origin.Paths = pathsOf(parts)
 	}
 	for i, p := range parts {
 		if err := r.readTask(i, p); err != nil {
@@ -301,6 +289,18 @@ func (r *reader) readTasks(n *yaml.Node) error {
 		}
 	}
 	return nil
+}
+
+// pathsOf are where the file has the tasks.
+func pathsOf(parts []part) []string {
+	paths := make([]string, len(parts))
+	for i, p := range parts {
+		paths[i] = "tasks." + p.path
+		if p.outer == nil {
+			paths[i] = dag.TaskPath(p.path)
+		}
+	}
+	return paths
 }
 
 func (r *reader) readTask(i int, p part) error {

@@ -123,7 +123,8 @@ func (r *reader) readService(t *dag.Task, n *yaml.Node) error {
 	t.Service = s
 	return yamlfile.ReadFields(y, n, yamlfile.Fields[*dag.Service]{
 		"replicas": func(*dag.Service, *yaml.Node) error { return nil }, // read before: replicasOf
-		"of":       yamlfile.TextField(y, func(s *dag.Service) *string { return &s.Of }, yamlfile.Checked(dag.CheckName)),
+		"of": yamlfile.TextField(y, func(s *dag.Service) *string { return &s.Of },
+			yamlfile.Checked(dag.CheckName)),
 		"port": yamlfile.TextField(y, func(s *dag.Service) *int { return &s.Port }, func(s string) (int, error) {
 			return dag.ParseInt(s, 1, 65535)
 		}),
@@ -134,15 +135,17 @@ func (r *reader) readService(t *dag.Task, n *yaml.Node) error {
 // readReadiness reads how readiness is found out: a path alone, or a mapping.
 func (r *reader) readReadiness(s *dag.Service, n *yaml.Node) error {
 	y, to := &r.Reader, &s.Readiness
-	path := yamlfile.TextField(y, func(r *dag.Readiness) *string { return &r.Path }, yamlfile.Checked(dag.CheckProbePath))
+	path := yamlfile.TextField(y, func(r *dag.Readiness) *string { return &r.Path },
+		yamlfile.Checked(dag.CheckProbePath))
 	if n.Kind == yaml.ScalarNode {
 		return path(to, n)
 	}
 	err := yamlfile.ReadFields(y, n, yamlfile.Fields[*dag.Readiness]{
 		"path": path,
-		"post": yamlfile.TextField(y, func(r *dag.Readiness) *string { return &r.Post }, func(s string) (string, error) {
-			return s, nil
-		}),
+		"post": func(to *dag.Readiness, n *yaml.Node) (err error) {
+			to.Post, err = r.Text(n)
+			return err
+		},
 		"headers": func(to *dag.Readiness, n *yaml.Node) error {
 			entries, err := r.Mapping(n)
 			if err != nil {
@@ -161,7 +164,8 @@ func (r *reader) readReadiness(s *dag.Service, n *yaml.Node) error {
 		},
 		"initialDelay": yamlfile.TextField(y, func(r *dag.Readiness) *time.Duration { return &r.InitialDelay },
 			dag.ParseDuration),
-		"timeout": yamlfile.TextField(y, func(r *dag.Readiness) *time.Duration { return &r.Timeout }, dag.ParseDuration),
+		"timeout": yamlfile.TextField(y, func(r *dag.Readiness) *time.Duration { return &r.Timeout },
+			dag.ParseDuration),
 	}, to)
 	if err == nil {
 		err = fault.At(yamlfile.PositionOf(n), to.Check())

@@ -110,7 +110,8 @@ func parseSeconds(s string) (time.Duration, error) {
 // readProbe reads a readiness probe: a path, or a mapping.
 func (r *reader) readProbe(to *dag.Readiness, n *yaml.Node) error {
 	y := &r.Reader
-	path := yamlfile.TextField(y, func(r *dag.Readiness) *string { return &r.Path }, yamlfile.Checked(dag.CheckProbePath))
+	path := yamlfile.TextField(y, func(r *dag.Readiness) *string { return &r.Path },
+		yamlfile.Checked(dag.CheckProbePath))
 	if n.Kind == yaml.ScalarNode {
 		return path(to, n)
 	}
