@@ -23,7 +23,9 @@ const (
 func (s *Job) serves(task int) bool { return s.service(task) != nil }
 
 // readyAgain says of a replica that waited to be replaced that it goes on, as it was ready again before.
-func (s *Job) readyAgain(t record.Task) bool { return s.serves(t.Index) && t.State == record.TaskRunning }
+func (s *Job) readyAgain(t record.Task) bool {
+	return s.serves(t.Index) && t.State == record.TaskRunning
+}
 
 func (s *Job) service(task int) *dag.Service {
 	if s.user == nil || task >= len(s.user.Spec.Tasks) {
