@@ -40,7 +40,7 @@ func (c *Checker) checkReplaced(s *Job, old, cl record.Cluster) {
 		return
 	}
 	c.Count("a replica goes for another")
-	if from := later(s.calm, s.Record.Update.Since); !from.Equal(s.replacedFrom) {
+	if from := later(s.calm, s.Record.Update.Since); s.replaced == nil || !from.Equal(s.replacedFrom) {
 		s.replaced, s.replacedFrom = map[int]int{}, from
 	}
 	if s.replaced[cl.Task]++; !s.calm.IsZero() && s.replaced[cl.Task] > mostReplaced {
