@@ -147,7 +147,8 @@ func (b *Broker) planned(u *unit.Unit, job record.Job, made *solution, on planni
 		return u.Apply(life.DecideUnsaved(job, on.saving[0]))
 	} else if bad {
 		return u.Apply(life.DecideInfeasible(job, life.Stuck{
-			Message: made.plan.Message, Opens: made.opens, Blocks: on.in.Blocks, Began: on.began, Serves: on.serves, Now: on.in.Now,
+			Message: made.plan.Message, Opens: made.opens, Blocks: on.in.Blocks, Began: on.began, Serves: on.serves,
+			Now: on.in.Now,
 		}, b.Config))
 	}
 	plan, err := b.keep(u, job.ID, "plan", made.plan.Version, made.plan)

@@ -117,7 +117,7 @@ func (c *Checker) taskRecord(s *Job, t record.Task) {
 		s.leads(t.Index, c.Now)
 	}
 	if old.State == record.TaskQueued && t.State != record.TaskQueued && t.State != record.TaskAdmitted &&
-		t.State != record.TaskFailed && !s.doneWithOthers(t) && !s.readyAgain(t) {
+		t.State != record.TaskFailed && !s.mayLeave(t) {
 		c.Violatef(InvQueued, "task %d of %s is %s without having been admitted", t.Index, s.ID, t.State)
 	}
 	if old.State != t.State {

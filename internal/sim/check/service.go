@@ -22,6 +22,9 @@ const (
 // serves says whether a task is a replica of a service.
 func (s *Job) serves(task int) bool { return s.service(task) != nil }
 
+// mayLeave says of a task that waited in its queue that it need not be admitted.
+func (s *Job) mayLeave(t record.Task) bool { return s.doneWithOthers(t) || s.readyAgain(t) }
+
 // readyAgain says of a replica that waited to be replaced that it goes on, as it was ready again before.
 func (s *Job) readyAgain(t record.Task) bool {
 	return s.serves(t.Index) && t.State == record.TaskRunning
