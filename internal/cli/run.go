@@ -83,7 +83,7 @@ func (a *app) run(ctx context.Context, path string, o *runOptions) error {
 		return err
 	}
 	if o.detach {
-		return a.submitTo(ctx, f, packing, o.host.State, rand.Text(), o.output)
+		return a.submitTo(ctx, f, packing, o.host.State, rand.Text(), "", o.output)
 	}
 	s, err := a.brokerFor(ctx, f.Spec, o)
 	if err != nil {
@@ -182,7 +182,7 @@ func (a *app) runOn(ctx context.Context, s *conn, f *jobfile.File, o *runOptions
 		return context.Canceled
 	default:
 	}
-	id, err := a.handIn(ctx, s, f, o.limits.Options(a.leftOut), rand.Text())
+	id, err := a.handIn(ctx, s, f, o.limits.Options(a.leftOut), rand.Text(), "")
 	if err != nil {
 		return err
 	}
@@ -220,8 +220,10 @@ func (a *app) tellUnfinished(ctx context.Context, s *conn) {
 	}
 }
 
-// handIn submits a job, with the code and files that it brings along, under a key of its own and tells of warnings.
-func (a *app) handIn(ctx context.Context, s *conn, f *jobfile.File, o pack.Options, key string) (string, error) {
+// handIn submits a job, with the code and files that it brings along, under a key of its own and tells of warnings. It
+// may be an update of another one's services.
+func (a *app) handIn(ctx context.Context, s *conn, f *jobfile.File, o pack.Options, key, updates string) (string,
+	error) {
 	if err := a.packCode(ctx, s, f, o); err != nil {
 		if errors.Is(err, context.Canceled) {
 			a.Tell("interrupted: nothing was submitted; the same again sends what is missing")
@@ -232,7 +234,7 @@ func (a *app) handIn(ctx context.Context, s *conn, f *jobfile.File, o pack.Optio
 	if err != nil {
 		return "", err
 	}
-	job, err := s.Submit(ctx, f.Path, key, body, f.Secrets)
+	job, err := s.Update(ctx, updates, f.Path, key, body, f.Secrets)
 	if err != nil {
 		return "", f.Locate(err)
 	}

@@ -118,11 +118,30 @@ func (a *app) showJob(d *view.JobDetail, s *conn, now time.Time) error {
 			break
 		}
 	}
+	if text := servicesText(d); text != "" && view.Note == "" {
+		view.Note = text
+	}
 	cells := command.Width(a.Out)
 	if cells == 0 {
 		cells = wide
 	}
 	return a.Printf("%s\n", strings.TrimRight(view.Render(wall, cells, 0), "\n"))
+}
+
+// servicesText says how many replicas of services are ready, and what becomes of an update.
+func servicesText(d *view.JobDetail) string {
+	var parts []string
+	for _, s := range d.Services {
+		part := fmt.Sprintf("%s: %d of %d ready", text.Clean(s.Name), s.Ready, s.Replicas)
+		if u := d.Update; u.Open() && u.Failed == "" {
+			part += fmt.Sprintf(", %d of version %d", s.Current, u.Spec)
+		}
+		parts = append(parts, part)
+	}
+	if d.Update.Failed != "" {
+		parts = append(parts, "the last update was stopped: "+text.Clean(d.Update.Failed))
+	}
+	return strings.Join(parts, "; ")
 }
 
 // wide is the width of a line where it has no end.

@@ -13,7 +13,7 @@ import (
 )
 
 func (a *app) submitCommand() *cobra.Command {
-	var state, key string
+	var state, key, update string
 	var clouds []string
 	c := &cobra.Command{
 		Use:   "submit FILE",
@@ -23,6 +23,7 @@ func (a *app) submitCommand() *cobra.Command {
 		Example: "  tradewind submit job.yaml --queue research\n" +
 			"  tradewind status -w $(tradewind submit job.yaml)\n" +
 			"  tradewind submit nightly.yaml --key nightly-$(date +%F)\n" +
+			"  tradewind submit chat.yaml --update last          # replace its services, one replica after the other\n" +
 			"  HF_TOKEN=… tradewind submit train.yaml --secret HF_TOKEN --secret WANDB=ssm:/team/wandb",
 		Args: command.Args(1, 1), ValidArgsFunction: command.CompleteFile,
 	}
@@ -32,6 +33,8 @@ func (a *app) submitCommand() *cobra.Command {
 	a.cloudFlag(c, &clouds)
 	c.Flags().StringVar(&key, "key", "",
 		"the same key and job name are the same job, however often they are submitted (default: a new one)")
+	c.Flags().StringVar(&update, "update", "",
+		"a job whose services are to be what the file says, instead of another job")
 	output := command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, given []string) error {
 		packing := limits.Options(a.leftOut)
@@ -45,19 +48,24 @@ func (a *app) submitCommand() *cobra.Command {
 		if key == "" {
 			key = rand.Text()
 		}
-		return a.submitTo(c.Context(), f, packing, state, key, output)
+		return a.submitTo(c.Context(), f, packing, state, key, update, output)
 	}
 	return c
 }
 
 // submitTo hands a job to a broker that runs. Standard output gets the ID alone, for other programs.
-func (a *app) submitTo(ctx context.Context, f *jobfile.File, o pack.Options, state, key string,
+func (a *app) submitTo(ctx context.Context, f *jobfile.File, o pack.Options, state, key, update string,
 	output *command.Choice) error {
 	s, err := a.running(ctx, state, "run the job")
 	if err != nil {
 		return err
 	}
-	id, err := a.handIn(ctx, s, f, o, key)
+	if update != "" {
+		if update, err = a.job(ctx, s, update); err != nil {
+			return err
+		}
+	}
+	id, err := a.handIn(ctx, s, f, o, key, update)
 	if err != nil {
 		return err
 	}
@@ -67,6 +75,10 @@ func (a *app) submitTo(ctx context.Context, f *jobfile.File, o pack.Options, sta
 			return err
 		}
 		return a.PrintJSON(list.JobView)
+	}
+	if update != "" {
+		a.Tell("its services are updated; `tradewind status %s%s` tells how far it is", id, a.brokerHint(s))
+		return a.Printf("%s\n", id)
 	}
 	a.Tell("submitted %s; `tradewind status -w %s%s` follows it", text.Count(len(f.Spec.Tasks), "task"), id,
 		a.brokerHint(s))

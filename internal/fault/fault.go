@@ -123,6 +123,18 @@ func WithinKey(key string, err error) error {
 	return Within(KeyElement(key), err)
 }
 
+// FieldOf is the first element of the field of err: resources of resources.cpus.
+func FieldOf(err error) string {
+	var e *Error
+	if !errors.As(err, &e) {
+		return ""
+	}
+	if end := strings.IndexAny(e.Field, ".["); end >= 0 {
+		return e.Field[:end]
+	}
+	return e.Field
+}
+
 // KeyElement is the path element of a key of the file.
 func KeyElement(key string) string {
 	const longest = 128

@@ -110,6 +110,10 @@ func (r *run) start() {
 	w := r.a.w
 	r.began = w.Now
 	r.report(wire.Report{Event: wire.Started, Progress: r.resumed}, nil)
+	if r.work.Service != nil {
+		r.serve()
+		return
+	}
 	left := time.Duration(float64(r.total) * (1 - r.resumed))
 	if w.users.fails(r.work) {
 		w.Count("task fails")
@@ -180,7 +184,7 @@ func (r *run) saveAndStop(_ time.Time) {
 	if r.over || r.saving {
 		return
 	}
-	r.saving = true
+	r.saving, r.a.m.Ready = true, false
 	r.save(r.stopOnCommand)
 }
 
@@ -193,6 +197,7 @@ func (r *run) stopOnCommand() {
 }
 
 func (r *run) fail() {
+	r.a.m.Ready = false
 	r.a.w.users.failed(r.work)
 	failed := wire.Report{Event: wire.Failed, ExitCode: 1, Phase: wire.PhaseRun, Message: "it was to fail",
 		Keep: r.work.KeepOnFailure}

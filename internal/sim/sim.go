@@ -7,6 +7,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/sim/breaks"
 	"github.com/tradewind-broker/tradewind/internal/sim/check"
+	"github.com/tradewind-broker/tradewind/internal/sim/drawn"
 	"github.com/tradewind-broker/tradewind/internal/sim/planner"
 	"github.com/tradewind-broker/tradewind/internal/sim/timeline"
 	"github.com/tradewind-broker/tradewind/internal/sim/weather"
@@ -43,11 +44,8 @@ func (o Options) planner(seed uint64) broker.Planner {
 	return planner.Having(o.reserved(seed), o.committed(seed))
 }
 
-// The share of worlds whose accounts have some machines already, and the share of what is sold that they have.
-const (
-	shareReserved = 0.3
-	reservedKinds = 0.4
-)
+// shareReserved is the share of worlds whose accounts have some machines already.
+const shareReserved = 0.3
 
 // reserved are those, by the ID of their listing.
 func (o Options) reserved(seed uint64) map[string]int {
@@ -56,16 +54,7 @@ func (o Options) reserved(seed uint64) map[string]int {
 	if o.steady || !r.Chance(shareReserved) && !always {
 		return nil
 	}
-	all := map[string]int{}
-	for _, l := range weather.Catalogue() {
-		if r.Chance(reservedKinds) || always {
-			all[l.ID()] = 1 + r.IntN(3)
-			if o.Break == breaks.Circling {
-				all[l.ID()] = 1 // so that no gang fits
-			}
-		}
-	}
-	return all
+	return drawn.Reserved(r, always, o.Break == breaks.Circling)
 }
 
 // committed are how many vCPUs accounts have committed themselves to use, by CLOUD/REGION: room for a small machine or
@@ -75,14 +64,7 @@ func (o Options) committed(seed uint64) map[string]int {
 	if o.steady || o.Break == breaks.Circling || !r.Chance(shareReserved) && o.Break != breaks.Overcommitted {
 		return nil
 	}
-	all := map[string]int{}
-	for _, l := range weather.Catalogue() {
-		if id := l.Cloud + "/" + l.Region; all[id] == 0 &&
-			(r.Chance(reservedKinds) || o.Break == breaks.Overcommitted) {
-			all[id] = 4 * (1 + r.IntN(5))
-		}
-	}
-	return all
+	return drawn.Committed(r, o.Break == breaks.Overcommitted)
 }
 
 // Result is one history.

@@ -77,7 +77,7 @@ func newStory() *story {
 func told(what string) bool {
 	return slices.ContainsFunc([]string{
 		"is ", "task is", "attempt ends", "launches", "refuses", "ends", "will take", "agent obeys", "agent exits", "agent dies",
-		"crashes", "restarts", "dead letter",
+		"crashes", "restarts", "dead letter", "replica",
 	}, func(s string) bool { return strings.HasPrefix(what, s) })
 }
 

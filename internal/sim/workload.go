@@ -56,6 +56,7 @@ func (u *users) populate() {
 			u.w.After(r.Between(0, 4*time.Hour), func() { u.cancel(j, "changed their mind") })
 		}
 	}
+	u.drawServices()
 	u.drawSuspensions()
 	if r.Chance(0.2) {
 		u.put("bad.yaml", []byte("apiVersion: tradewind/v1\nname: bad\ntasks: {a: {rum: true}}\n"), 2)

@@ -46,7 +46,7 @@ type world struct {
 // sources are the random sources of the parts of a world.
 type sources struct {
 	process, store, bus, cloud, machine, network, task, engine, user, pool, gang, join, role timeline.Random
-	grant, suspend, bounds, kept, placed, month                                              timeline.Random
+	grant, suspend, bounds, kept, placed, month, service                                     timeline.Random
 }
 
 func newSources(seed uint64, steady bool) sources {
@@ -60,7 +60,7 @@ func newSources(seed uint64, steady bool) sources {
 		machine: part("machine"), network: part("network"), task: part("task"), engine: part("engine"),
 		user: part("user"), pool: part("pool"), gang: part("gang"), join: part("join"), role: part("role"),
 		grant: part("grant"), suspend: part("suspend"), bounds: part("bounds"), kept: part("kept"),
-		placed: part("placed"), month: part("month"),
+		placed: part("placed"), month: part("month"), service: part("service"),
 	}
 }
 

@@ -253,7 +253,7 @@ func (a *agent) obey(ctx context.Context, w wire.Work, current *attempt) (next *
 		if left <= 0 && !w.Until.IsZero() {
 			left = time.Until(w.Until)
 		}
-		current.save(left)
+		current.save(left, w.Now)
 	case wire.Stop:
 		current.end(orderStop)
 		return nil, true

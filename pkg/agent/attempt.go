@@ -53,6 +53,7 @@ type attempt struct {
 	peers   stage.Peers       // while files are staged in, of several nodes
 	began   time.Time         // when a stand-in's clock started
 	gang    map[string]string // variables that tell the task of the others it works with
+	port    int               // where it listens, of a replica of a service; 0 is nowhere
 
 	unlessOrdered context.Context // ends with any order
 	unlessStopped context.Context // ends with orderStop and above
@@ -63,6 +64,7 @@ type attempt struct {
 	order    order
 	until    time.Time  // when the machine will be taken, with orderSave
 	replaced bool       // by another attempt on the same node
+	atOnce   bool       // a replica of a service need not go on for as long as it can
 	kept     bool       // its failure is reported already; see linger
 	joined   bool       // the task has been told of its gang
 	met      *wire.Gang // as it was told last, where that was after the attempt had begun
@@ -117,18 +119,23 @@ func (t *attempt) over(err error) {
 	}
 }
 
-// save has the task's progress saved and the task stopped before the machine is taken. It does not wait.
-func (t *attempt) save(left time.Duration) {
-	if t != nil {
-		t.tell(orderSave, time.Now().Add(max(left, 0)))
+// save has the task's progress saved and the task stopped before the machine is taken, or as soon as it can be. It does
+// not wait.
+func (t *attempt) save(left time.Duration, now bool) {
+	if t == nil {
+		return
 	}
+	t.mu.Lock()
+	t.atOnce = t.atOnce || now
+	t.mu.Unlock()
+	t.tell(orderSave, time.Now().Add(max(left, 0)))
 }
 
 // noticed is save, when it was not the broker who said so.
 func (t *attempt) noticed(left time.Duration) {
 	if t != nil {
 		t.reports.add(wire.Report{Event: wire.NoticeSeen, Notice: left}, nil)
-		t.save(left)
+		t.save(left, false)
 	}
 }
 
@@ -241,7 +248,7 @@ func (t *attempt) execute(ctx context.Context) wire.Report {
 		return t.failed(wire.PhaseStage, err)
 	}
 	defer t.boxed.close()
-	if err := t.joinGang(); err != nil {
+	if err := cmp.Or(t.joinGang(), t.choosePort()); err != nil {
 		return t.failed(wire.PhaseStage, err)
 	}
 	defer t.serveGang()()

@@ -91,6 +91,7 @@ func (t *attempt) runTask() (stopped bool, err error) {
 	select {
 	case <-s.Done():
 	case lost = <-t.mounts.lost:
+	case lost = <-t.probe(scheduled):
 	case <-t.unlessOrdered.Done():
 		select {
 		case <-s.Done(): // it had ended before it was told to
@@ -231,6 +232,8 @@ func inherited(name string) bool {
 //	TRADEWIND_RESTORED               1 when that directory was filled from a checkpoint, else 0
 //	TRADEWIND_NOTICE                 file that appears when the machine is about to be taken, with the seconds left
 //	TRADEWIND_MACHINE                the machine's name
+//	TRADEWIND_SERVICE, _REPLICA      the service that the task is a replica of, and its number, from 0
+//	PORT                             where it is to listen
 //	TRADEWIND_IMAGE_ENTRYPOINT       in a container, a script for sh that runs what the image runs by itself
 //	TRADEWIND_IMAGE_WORKDIR          in a container, the working directory of the image
 func (t *attempt) taskEnv() []string {
@@ -269,6 +272,7 @@ func (t *attempt) taskEnv() []string {
 		"SKYPILOT_NUM_GPUS_PER_NODE": strconv.Itoa(int(math.Ceil(w.Accelerators))),
 	})
 	maps.Copy(env, t.gang)
+	maps.Copy(env, t.serviceEnv())
 	maps.Copy(env, t.imageEnv())
 	if c := w.Checkpoint; c != nil {
 		env["TRADEWIND_CHECKPOINT"] = t.checkpointDir()
@@ -304,6 +308,8 @@ func (t *attempt) saveAndStop(s *script, saver *saver, until time.Time) {
 	if err := writeNotice(t.dirs.notice, left); err != nil {
 		t.log.Warn("cannot write the notice", "err", err)
 	}
+	t.serveOn(s, until)
+	left = time.Until(until)
 	s.Terminate(max(left-saver.reserve(left), 0))
 	select {
 	case <-s.Done():

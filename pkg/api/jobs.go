@@ -216,6 +216,8 @@ type submitInput struct {
 	Limits
 	Name string `query:"name" maxLength:"1024" doc:"Name of the file: errors mention it, a job without a name takes it, and its extension settles the form where the content does not"`
 	Key  string `header:"Idempotency-Key" maxLength:"256" doc:"The same key is the same job, however often it is sent"`
+	// Updates makes it an update of services.
+	Updates string `query:"updates" maxLength:"256" doc:"ID of a job whose services it takes the place of, one replica after the other, instead of being a job of its own"`
 }
 
 // Submitted is the answer to a job file.
@@ -239,7 +241,8 @@ func (a *API) submit(ctx context.Context, in *submitInput) (*submitOutput, error
 	if name := printable(in.Name); name != "" {
 		source = path.Base(name)
 	}
-	job, err := a.cfg.Broker.Submit(ctx, broker.Submission{Spec: spec, Secrets: secrets, Token: in.Key, Source: source})
+	job, err := a.cfg.Broker.Submit(ctx, broker.Submission{Spec: spec, Secrets: secrets, Token: in.Key, Source: source,
+		Updates: in.Updates})
 	if err != nil {
 		return nil, err
 	}

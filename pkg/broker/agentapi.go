@@ -143,7 +143,7 @@ func (b *Broker) Work(ctx context.Context, c wire.Claims, seen int) (wire.Work, 
 func (b *Broker) work(u *unit.Unit, cl record.Cluster, rank, seen int) (wire.Work, error) {
 	w := wire.Work{Seq: cl.Seq, Command: wire.Command(cl.Command)}
 	if w.Command == wire.SaveNow {
-		w.Notice = b.Config.Wall(max(cl.Until.Sub(u.Now), 0))
+		w.Notice, w.Now = b.Config.Wall(max(cl.Until.Sub(u.Now), 0)), cl.Leaving != ""
 		return w, nil
 	}
 	if w.Command != wire.Run {
@@ -160,7 +160,7 @@ func (b *Broker) work(u *unit.Unit, cl record.Cluster, rank, seen int) (wire.Wor
 	if err != nil {
 		return w, err
 	}
-	spec, err := u.Spec(job)
+	spec, err := attempt.SpecOf(u, job, cl)
 	if err != nil {
 		return w, err
 	}
@@ -297,7 +297,10 @@ func (b *Broker) loadReporting(u *unit.Unit, st *attempt.Reporting, e wire.Event
 	}
 	st.Keep = spec.KeepOnFailure
 	st.Joined = slices.ContainsFunc(spec.Joining(st.Task.Gang), func(i int) bool { return spec.Lead(i) == cl.Task })
-	switch st.Spec = &spec.Tasks[cl.Task]; e {
+	if st.Spec = &spec.Tasks[cl.Task]; st.Spec.Service != nil {
+		return st.LoadServing(u, spec)
+	}
+	switch e {
 	case wire.Succeeded:
 		st.Chief = spec.Chief(cl.Task)
 		return nil

@@ -76,7 +76,7 @@ func (b *Broker) Lend(ctx context.Context, c wire.Claims, loans ...grant.Loan) (
 	if err != nil {
 		return nil, err
 	}
-	spec, err := u.Spec(job)
+	spec, err := attempt.SpecOf(u, job, cl)
 	if err != nil {
 		return nil, err
 	}

@@ -68,6 +68,7 @@ type planning struct {
 	tasks  []record.Task
 	saving []record.Cluster // that will be taken, and save their work
 	began  time.Time        // when something of it last got machines, or began to run
+	serves bool             // a replica of a service of it is ready
 }
 
 // goesOn notes when something of the job has got machines, or has begun to run.
@@ -146,7 +147,8 @@ func (b *Broker) planned(u *unit.Unit, job record.Job, made *solution, on planni
 		return u.Apply(life.DecideUnsaved(job, on.saving[0]))
 	} else if bad {
 		return u.Apply(life.DecideInfeasible(job, life.Stuck{
-			Message: made.plan.Message, Opens: made.opens, Blocks: on.in.Blocks, Began: on.began, Now: on.in.Now,
+			Message: made.plan.Message, Opens: made.opens, Blocks: on.in.Blocks, Began: on.began, Serves: on.serves,
+			Now: on.in.Now,
 		}, b.Config))
 	}
 	plan, err := b.keep(u, job.ID, "plan", made.plan.Version, made.plan)
@@ -199,13 +201,19 @@ func (b *Broker) loadPlanning(u *unit.Unit, job record.Job, at time.Time) (p pla
 		in.Tasks[t.Index] = record.FactsOf(t, in.Previous, at)
 	}
 	in.WithLeads()
+	leaving := clusters[:0:0]
 	for _, cl := range clusters {
 		p.goesOn(cl.Launched)
+		p.serves = p.serves || cl.Serves()
 		if cl.Saving() {
 			p.saving = append(p.saving, cl)
 		}
+		i, ok := record.TaskAt(p.tasks, cl.Task)
+		if cl.Saving() || ok && p.tasks[i].Service != "" && p.tasks[i].State == record.TaskQueued {
+			leaving = append(leaving, cl)
+		}
 	}
-	if err := stood(u, in, p.saving); err != nil {
+	if err := stood(u, in, leaving); err != nil {
 		return p, err
 	}
 	var ledger record.Ledger

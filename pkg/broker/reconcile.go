@@ -113,7 +113,7 @@ func (b *Broker) reconcileJob(u *unit.Unit, cause string, w *walked, machines at
 			return u.Apply(decideNudge(&jobs[0], b.Config, u.Now))
 		}))
 	}
-	w.wake, w.rest = w.waits(), w.mayRest(u.Now)
+	w.wake, w.rest = w.waits() || w.job.Serves, w.mayRest(u.Now)
 	if w.ledger.Outstanding == 0 {
 		return errors.Join(errs...) // a cluster is outstanding from before it is intended until after it is gone
 	}

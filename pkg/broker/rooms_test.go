@@ -11,7 +11,7 @@ import (
 )
 
 // rooms are the packages of the broker, the lowest first: each may import those before it only.
-var rooms = []string{"record", "book", "attempt", "life", "bid", "session", "unit", "history", "pool", "view", "planner", "inputs", "."}
+var rooms = []string{"record", "book", "attempt", "life", "bid", "session", "unit", "history", "pool", "view", "serving", "planner", "inputs", "."}
 
 const root = "github.com/tradewind-broker/tradewind/pkg/broker"
 

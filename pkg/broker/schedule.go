@@ -71,6 +71,9 @@ func (b *Broker) enqueue(u *unit.Unit, e events.TaskReady) error {
 	}
 	task.Job, task.Index, task.State, task.Try = e.Job, e.Task, record.TaskQueued, e.Try
 	task.Gang, task.Joins = spec.Tasks[e.Task].Gang, spec.Tasks[e.Task].Joins
+	if s := spec.Tasks[e.Task].Service; s != nil {
+		task.Service = s.Of
+	}
 	if task.ReadyAt.IsZero() {
 		task.ReadyAt = u.Now
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/history"
 	"github.com/tradewind-broker/tradewind/pkg/broker/inputs"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/broker/serving"
 	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
 	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
@@ -30,6 +31,8 @@ type Submission struct {
 	Token string
 	// Source says where it came from, for people.
 	Source string
+	// Updates is the job whose services it takes the place of; empty is none: it is a job of its own.
+	Updates string
 }
 
 // Submit stores a job and tells that it is there. Submitting the same token again returns the first job. It fails with
@@ -52,6 +55,9 @@ func (b *Broker) Submit(ctx context.Context, s Submission) (record.Job, error) {
 		return record.Job{}, err
 	}
 	s.Secrets = secrets
+	if s.Updates != "" {
+		return b.update(ctx, s)
+	}
 	digest := record.ShortHash(s.Spec.Name, cmp.Or(s.Token, b.Now().Format(time.RFC3339Nano)))
 	job, err := b.submitAs(ctx, record.Slug(s.Spec.Name)+"-"+digest[:idDigits], digest, s)
 	if err == nil && job.Digest != digest {
@@ -59,6 +65,15 @@ func (b *Broker) Submit(ctx context.Context, s Submission) (record.Job, error) {
 		job, err = b.submitAs(ctx, record.Slug(s.Spec.Name)+"-"+digest, digest, s)
 	}
 	return job, err
+}
+
+// update has the services of a job be replaced.
+func (b *Broker) update(ctx context.Context, s Submission) (record.Job, error) {
+	w := serving.Wanted{Job: s.Updates, Spec: s.Spec, Key: s.Token}
+	if len(s.Secrets) > 0 {
+		w.Seal = func(ctx context.Context) ([]byte, error) { return b.seal(ctx, s.Updates, s.Spec, s.Secrets) }
+	}
+	return serving.Update(ctx, b.Loader, w)
 }
 
 // idDigits is how much of a job's digest its ID shows people.
@@ -100,7 +115,7 @@ func newJob(id, digest string, s Submission, spec record.Blob, now time.Time) re
 		Namespace: s.Spec.Namespace, Priority: s.Spec.Priority, Objective: s.Spec.Objective,
 		Infeasible: cmp.Or(s.Spec.Infeasible, dag.Retry), Patience: s.Spec.Patience,
 		State: record.JobPlanning, Submitted: now, BudgetUSD: float64(s.Spec.Budget), Tasks: len(s.Spec.Tasks),
-		Spec: spec, Source: s.Source,
+		Spec: spec, Source: s.Source, Serves: s.Spec.HasServices(),
 	}
 	if s.Spec.Deadline > 0 {
 		job.Deadline = now.Add(s.Spec.Deadline)

@@ -58,7 +58,16 @@ func New(base, token string) *Client {
 // with its File and Reason set.
 func (c *Client) Submit(ctx context.Context, name, key string, file []byte, secrets map[string]string) (*api.Submitted,
 	error) {
+	return c.Update(ctx, "", name, key, file, secrets)
+}
+
+// Update has the services of a job be what a file says, one replica after the other; the rest is as of Submit.
+func (c *Client) Update(ctx context.Context, job, name, key string, file []byte,
+	secrets map[string]string) (*api.Submitted, error) {
 	q := url.Values{}
+	if job != "" {
+		q.Set("updates", job)
+	}
 	if name != "" {
 		q.Set("name", name)
 	}
@@ -112,7 +121,7 @@ func (c *Client) Job(ctx context.Context, id string) (*view.JobDetail, error) {
 	return &out, parts(ctx, c, jobPath(id), func(p *view.JobDetail) (next int) {
 		out.JobView = p.JobView
 		out.TaskList, out.Plans = append(out.TaskList, p.TaskList...), append(out.Plans, p.Plans...)
-		out.Attempts = append(out.Attempts, p.Attempts...)
+		out.Attempts, out.Services = append(out.Attempts, p.Attempts...), append(out.Services, p.Services...)
 		return p.Next
 	})
 }

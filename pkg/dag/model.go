@@ -169,6 +169,9 @@ type Task struct {
 	// On says what becomes of the gang, or of the task that is in none, when something happens to the task. What is
 	// not said is as it is without: what fails is tried again as often as Retries says, and the gang with it.
 	On []Reaction `json:"on,omitempty"`
+	// Service says that the task is a replica of a service; nil of one that ends. It may be shared between tasks: it is
+	// not to be changed.
+	Service *Service `json:"service,omitempty"`
 }
 
 // StandIn says whether the task has a recorded run time but no command.

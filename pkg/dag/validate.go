@@ -62,7 +62,7 @@ func (j *Job) validateHead() error {
 		fault.Within("objective", j.Objective.Check()),
 		fault.Within("infeasible", ifSet(j.Infeasible, Infeasible.Check)),
 		fault.Within("patience", j.CheckPatience()),
-		fault.Within("deadline", ifSet(j.Deadline, checkDuration)),
+		fault.Within("deadline", j.CheckDeadline()),
 		fault.Within("keepOnFailure", ifSet(j.KeepOnFailure, checkKeep)),
 		fault.Within("budget", ifSet(j.Budget, checkBudget)),
 		fault.Within("queue", ifSet(j.Queue, CheckName)),
@@ -117,6 +117,7 @@ func (t *Task) validate() error {
 		fault.Within("framework", ifSet(t.Framework, Framework.Check)),
 		fault.Within("within", ifSet(t.Within, Within.Check)),
 		t.checkGang(),
+		t.CheckService(),
 		t.CheckPlacement(),
 		t.validateResources(),
 		t.validateFiles(),
@@ -371,7 +372,14 @@ func (j *Job) validateEdges() error {
 	if i, err := j.CheckGangs(); i >= 0 {
 		return j.AtTask(i, fault.Within("gang", err))
 	}
-	return nil
+	switch i, edge, err := j.CheckServices(); {
+	case i < 0:
+		return nil
+	case edge >= 0:
+		return j.AtTask(i, fault.Within("after", err))
+	default:
+		return j.AtTask(i, fault.Within("service", err))
+	}
 }
 
 // check sees that an edge names outputs that there are, each once.

@@ -118,30 +118,33 @@ func (o *planOptions) check() error {
 
 // PlanResult is what `plan -o json` prints.
 type PlanResult struct {
-	Name          string     `json:"name"`
-	Objective     string     `json:"objective"` // cost, makespan or carbon
-	DeadlineHours *float64   `json:"deadlineHours"`
-	BudgetUSD     *float64   `json:"budgetUSD"`
-	Status        string     `json:"status"` // optimal, feasible or infeasible
-	Message       string     `json:"message,omitempty"`
-	USD           float64    `json:"usd"`
-	Hours         float64    `json:"hours"`
-	Bound         float64    `json:"bound"`           // in the objective's unit
-	TransferUSD   float64    `json:"transferUSD"`     // of USD, what moving data costs
-	KeepUSD       float64    `json:"keepUSDPerMonth"` // beside USD: keeping what the tasks leave, a month
-	OnDemandUSD   float64    `json:"onDemandUSD"`
-	KgCO2         float64    `json:"kgCO2,omitempty"` // what the machines emit, where all their grids are known
-	Millis        float64    `json:"millis"`          // of solving
-	Clouds        []string   `json:"clouds"`          // that it was made on
-	Tasks         []PlanTask `json:"tasks"`
-	Placement     []string   `json:"placement,omitempty"` // its rules of placement, with the tasks that each is about
-	Notes         []string   `json:"notes,omitempty"`     // those that do not hold where the plan has its tasks
-	Warnings      []string   `json:"warnings,omitempty"`
+	Name          string   `json:"name"`
+	Objective     string   `json:"objective"` // cost, makespan or carbon
+	DeadlineHours *float64 `json:"deadlineHours"`
+	BudgetUSD     *float64 `json:"budgetUSD"`
+	Status        string   `json:"status"` // optimal, feasible or infeasible
+	Message       string   `json:"message,omitempty"`
+	USD           float64  `json:"usd"`
+	Hours         float64  `json:"hours"`
+	Bound         float64  `json:"bound"`           // in the objective's unit
+	TransferUSD   float64  `json:"transferUSD"`     // of USD, what moving data costs
+	KeepUSD       float64  `json:"keepUSDPerMonth"` // beside USD: keeping what the tasks leave, a month
+	OnDemandUSD   float64  `json:"onDemandUSD"`
+	// ServicesUSDPerHour is what an hour of all services costs; of USD, one hour of each replica is.
+	ServicesUSDPerHour float64    `json:"servicesUSDPerHour,omitempty"`
+	KgCO2              float64    `json:"kgCO2,omitempty"` // what the machines emit, where all their grids are known
+	Millis             float64    `json:"millis"`          // of solving
+	Clouds             []string   `json:"clouds"`          // that it was made on
+	Tasks              []PlanTask `json:"tasks"`
+	Placement          []string   `json:"placement,omitempty"` // its rules of placement, with the tasks that each is about
+	Notes              []string   `json:"notes,omitempty"`     // those that do not hold where the plan has its tasks
+	Warnings           []string   `json:"warnings,omitempty"`
 }
 
 // PlanTask is where a plan runs a task.
 type PlanTask struct {
 	Name         string   `json:"name"`
+	Service      string   `json:"service,omitempty"` // that it is a replica of
 	After        []string `json:"after,omitempty"`
 	Offer        string   `json:"offer"`
 	Cloud        string   `json:"cloud"`
@@ -302,6 +305,7 @@ func planResult(in record.PlanInput, p *record.Plan) *PlanResult {
 		r.Tasks = append(r.Tasks, t)
 		r.TransferUSD -= t.USD
 	}
+	r.serves(spec, p)
 	// The sum of many numbers is off by some bits; less than a millionth of it is not there.
 	if r.TransferUSD += p.USD; r.TransferUSD < 1e-6*p.USD {
 		r.TransferUSD = 0
@@ -462,8 +466,8 @@ func (a app) planTotals(r *PlanResult) error {
 			return err
 		}
 	}
-	if r.OnDemandUSD <= 0 {
-		return nil
+	if err := a.servicesTotal(r); err != nil || r.OnDemandUSD <= 0 {
+		return err
 	}
 	return a.Printf("on demand, at its cheapest, it would cost %s USD: the plan costs %s\n",
 		text.USD(r.OnDemandUSD), style.Paint(text.Good, text.Saved(r.USD, r.OnDemandUSD)))

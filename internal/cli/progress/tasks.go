@@ -81,6 +81,7 @@ func (v *View) table(tasks []view.TaskView, now time.Time, width int) []string {
 		{},
 		{Name: "TASK", Flexible: true},
 		{Name: "STATE"},
+		{Name: "ADDRESS", Optional: 5},
 		{Name: "WHERE", Flexible: true, Least: 20, Optional: 1, Fit: text.Place},
 		{Name: "TIME", Right: true, Optional: 3},
 		{Name: "ATTEMPTS", Optional: 4},
@@ -103,7 +104,8 @@ func (v *View) row(t *view.TaskView, now time.Time) []text.Cell {
 		money = text.USD(t.USD)
 	}
 	return []text.Cell{
-		{Text: glyph, Tone: tone}, {Text: text.Clean(t.Name)}, {Text: v.state(t, now), Tone: tone}, where,
+		{Text: glyph, Tone: tone}, {Text: text.Clean(t.Name)}, {Text: v.state(t, now), Tone: tone},
+		{Text: text.Clean(t.Address)}, where,
 		{Text: times(t, now)}, {Text: v.attempts(t)}, {Text: money},
 	}
 }
@@ -120,6 +122,12 @@ func (v *View) state(t *view.TaskView, now time.Time) string {
 	switch {
 	case now.Before(t.KeptUntil):
 		return fmt.Sprintf("%s, kept %s", t.State, text.Span(t.KeptUntil.Sub(now)))
+	case t.Ready:
+		return "ready"
+	case t.Service != "" && t.Unready != "":
+		return "not ready any more"
+	case t.Service != "" && t.State == string(record.TaskRunning):
+		return "not ready yet"
 	case t.State == string(record.TaskRunning):
 		return fmt.Sprintf("%s %.0f%%", t.State, 100*taskShare(t, now))
 	case t.State == string(record.TaskFailed), t.State == string(record.TaskSucceeded), t.State == stateCancelled:
@@ -152,7 +160,7 @@ func (v *View) parents(t *view.TaskView) string {
 func times(t *view.TaskView, now time.Time) string {
 	switch {
 	case t.Started.IsZero():
-		if t.Hours > 0 {
+		if t.Hours > 0 && t.Service == "" {
 			return "~" + text.Span(span(t.Hours))
 		}
 		return ""
@@ -160,7 +168,7 @@ func times(t *view.TaskView, now time.Time) string {
 		return text.Span(t.Ended.Sub(t.Started))
 	case t.State == string(record.TaskRunning):
 		s := text.Span(max(now.Sub(t.Started), 0).Truncate(time.Second))
-		if t.Hours > 0 {
+		if t.Hours > 0 && t.Service == "" {
 			s += "/" + text.Span(span(t.Hours))
 		}
 		return s

@@ -104,6 +104,12 @@ const (
 	Hoarding    Kind = "hoarding"
 	// Mingling: nobody remembers where tasks stand that rules of placement know.
 	Mingling Kind = "mingling"
+	// Abandoned: nobody remembers that a job has services, whose replicas are tried again. Boastful: replicas say that
+	// they are ready before they are.
+	Abandoned Kind = "abandoned"
+	Boastful  Kind = "boastful"
+	// Versionless: nobody remembers which version of a service a replica runs.
+	Versionless Kind = "versionless"
 )
 
 // All returns all of them.
@@ -111,16 +117,19 @@ func All() []Kind {
 	return []Kind{NoOutbox, NoSeen, NoConditions, NoToken, NoBlock, NoTerminate, LossyBus, NoReconcile, NoBudget,
 		Forgetful, Overtaking, NoPartitions, NoGang, Loners, Herd, Headless, NoHold, OldPrice, Swinging, Asleep,
 		Stuck, NoUploads, Generous, Lasting, Hasty, Homesick, Careless, Stale, Deaf, Restless, Unmeasured,
-		Fleeting, Crowding, Overcommitted, Circling, Impatient, Nameless, Nightless, Mingling, Spendthrift, Hoarding}
+		Fleeting, Crowding, Overcommitted, Circling, Impatient, Nameless, Nightless, Mingling, Spendthrift, Hoarding,
+		Abandoned, Boastful, Versionless}
 }
 
 // forgotten are fields that a broken store loses: of which records, from where to where.
 var forgotten = map[Kind]struct{ of, from, to string }{
-	NoBudget:  {"job", `"budgetUSD":`, ","},
-	NoGang:    {"task#", `,"gang":"`, `"`},
-	Loners:    {"task#", `,"joins":"`, `"`},
-	Impatient: {"job", `,"infeasible":"retr`, `"`},
-	Fleeting:  {"cluster#", `,"keptUntil":"`, `"`},
+	NoBudget:    {"job", `"budgetUSD":`, ","},
+	NoGang:      {"task#", `,"gang":"`, `"`},
+	Loners:      {"task#", `,"joins":"`, `"`},
+	Impatient:   {"job", `,"infeasible":"retr`, `"`},
+	Fleeting:    {"cluster#", `,"keptUntil":"`, `"`},
+	Versionless: {"cluster#", `"spec":`, ","},
+	Abandoned:   {"job", `,"serves":tru`, "e"},
 }
 
 // unwritten are records that a broken store does not write.
@@ -209,6 +218,9 @@ func (b Kind) Moves() bool {
 
 // Gangs says whether the break is of something that only gangs have.
 func (b Kind) Gangs() bool { return b == Herd || b == Headless || b == Circling || b == Overcommitted }
+
+// Serves says whether the break is of something that only services have.
+func (b Kind) Serves() bool { return b == Abandoned || b == Boastful || b == Versionless }
 
 // Policies says whether the break is of something that takes a policy.
 func (b Kind) Policies() bool { return slices.Contains([]Kind{Nightless, Nameless}, b) }

@@ -180,38 +180,41 @@ type moment struct {
 
 // Job is a job as committed.
 type Job struct {
-	Name, ID string
-	Record   record.Job
-	progress record.Progress
-	user     *Wanted
-	graph    *dag.Graph
-	Ledger   record.Ledger
-	Tasks    map[int]record.Task
-	finished map[int]int       // step in which a task succeeded
-	led      map[int]time.Time // when a gang's chief had
-	attempts map[attemptKey]record.Attempt
-	order    []attemptKey
-	clusters map[string]record.Cluster
-	closed   map[string]moment    // when a cluster's attempt was over
-	lingered map[string]time.Time // since when a cluster is kept whose task has failed; zero when it has been left
-	leases   map[string]time.Time // until when what was set aside for a cluster lasts
-	released map[string]time.Time // when a cluster's record was removed, and its attempt booked
-	heard    map[string]bool      // clusters that the broker knew to have been bought
-	late     map[string]string    // how a cluster was refused of which machines had been made
-	unended  map[string]bool      // clusters that were to be terminated while their cloud took no calls
-	told     map[string]time.Time // when a cluster was told to run
-	waiting  map[int]int          // entries in a queue
-	entered  map[int]time.Time    // when they were committed
-	changed  time.Time            // when the job's record was
-	planned  time.Time            // when the plan in force was committed
-	freed    map[attemptKey]string
-	settled  map[attemptKey]bool
-	machines []*Machine
-	rests    bool      // reconcile and tick read no more than its line
-	Promised bool      // its deadline is one that must be kept
-	calm     time.Time // when nothing failed any more; zero before
-	ending   moment    // when it began to end
-	endBy    time.Time // see InvBound; zero before the calm
+	Name, ID     string
+	Record       record.Job
+	progress     record.Progress
+	user         *Wanted
+	graph        *dag.Graph
+	Ledger       record.Ledger
+	Tasks        map[int]record.Task
+	finished     map[int]int       // step in which a task succeeded
+	led          map[int]time.Time // when a gang's chief had
+	attempts     map[attemptKey]record.Attempt
+	order        []attemptKey
+	clusters     map[string]record.Cluster
+	closed       map[string]moment    // when a cluster's attempt was over
+	lingered     map[string]time.Time // since when a cluster is kept whose task has failed; zero when it has been left
+	leases       map[string]time.Time // until when what was set aside for a cluster lasts
+	released     map[string]time.Time // when a cluster's record was removed, and its attempt booked
+	heard        map[string]bool      // clusters that the broker knew to have been bought
+	late         map[string]string    // how a cluster was refused of which machines had been made
+	unended      map[string]bool      // clusters that were to be terminated while their cloud took no calls
+	told         map[string]time.Time // when a cluster was told to run
+	served       map[int]time.Time    // when a replica of a service was last ready
+	replaced     map[int]int          // how often one was replaced, since a time
+	replacedFrom time.Time
+	waiting      map[int]int       // entries in a queue
+	entered      map[int]time.Time // when they were committed
+	changed      time.Time         // when the job's record was
+	planned      time.Time         // when the plan in force was committed
+	freed        map[attemptKey]string
+	settled      map[attemptKey]bool
+	machines     []*Machine
+	rests        bool      // reconcile and tick read no more than its line
+	Promised     bool      // its deadline is one that must be kept
+	calm         time.Time // when nothing failed any more; zero before
+	ending       moment    // when it began to end
+	endBy        time.Time // see InvBound; zero before the calm
 }
 
 // New makes one for a world in which nothing has happened yet.
@@ -243,7 +246,7 @@ func (c *Checker) state(id string) *Job {
 			leases: map[string]time.Time{},
 			late:   map[string]string{}, unended: map[string]bool{},
 			heard: map[string]bool{}, released: map[string]time.Time{}, told: map[string]time.Time{},
-			waiting: map[int]int{}, entered: map[int]time.Time{},
+			served: map[int]time.Time{}, waiting: map[int]int{}, entered: map[int]time.Time{},
 			freed: map[attemptKey]string{}, settled: map[attemptKey]bool{},
 		}
 		c.Jobs[id] = s

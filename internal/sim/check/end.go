@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/broker/attempt"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
@@ -149,7 +150,11 @@ func (c *Checker) cause(s *Job) {
 		return
 	}
 	for i, n := range u.Failures {
-		if n > u.Spec.Tasks[i].RetriesAfter(scriptFailed) {
+		most := u.Spec.Tasks[i].RetriesAfter(scriptFailed)
+		if s.serves(i) {
+			most = attempt.MostMisses - 1
+		}
+		if n > most {
 			return
 		}
 	}

@@ -26,6 +26,7 @@ func (c *Checker) jobRecord(s *Job, j record.Job) {
 		}
 		s.graph, s.Promised = s.user.Spec.Graph(), c.promises(s)
 	}
+	c.checkUpdated(s, old, j)
 	s.Record = j
 	s.Promised = s.Promised && len(j.Suspensions) == 0
 	if !forward(old.State, j.State) || old.State == record.JobEnding && old.Outcome != j.Outcome {
@@ -116,7 +117,7 @@ func (c *Checker) taskRecord(s *Job, t record.Task) {
 		s.leads(t.Index, c.Now)
 	}
 	if old.State == record.TaskQueued && t.State != record.TaskQueued && t.State != record.TaskAdmitted &&
-		t.State != record.TaskFailed && !s.doneWithOthers(t) {
+		t.State != record.TaskFailed && !s.mayLeave(t) {
 		c.Violatef(InvQueued, "task %d of %s is %s without having been admitted", t.Index, s.ID, t.State)
 	}
 	if old.State != t.State {
@@ -172,7 +173,7 @@ func (c *Checker) attemptRecord(s *Job, a record.Attempt) {
 			}
 		}
 		for _, other := range s.order {
-			if other != k && other.task == k.task && s.attempts[other].Outcome == "" {
+			if other != k && other.task == k.task && s.attempts[other].Outcome == "" && !s.serves(k.task) {
 				c.Violatef(InvAttempt, "attempts %d and %d of task %d of %s are open", other.attempt, k.attempt,
 					k.task, s.ID)
 			}
@@ -288,6 +289,7 @@ func (c *Checker) clusterRecord(s *Job, id string, w *store.Write) {
 	c.derive(s, cl)
 	c.checkGang(s, old, cl)
 	c.checkStopped(s, old, cl)
+	c.checkReplaced(s, old, cl)
 	if cl.Outcome != "" || cl.State == record.ClusterReleasing {
 		c.close(s, id)
 	}

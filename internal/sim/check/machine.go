@@ -46,6 +46,8 @@ type Machine struct {
 	Launched    time.Time
 	Ended       time.Time // zero while it runs
 	Speaks      bool      // its agent lives
+	Ready       bool      // what runs there is a replica of a service that can be used
+	Served      bool      // and one that could be
 }
 
 // Alive says whether the machine runs.

@@ -127,6 +127,9 @@ func (c *Checker) Bound() {
 				s.endBy = s.endBy.Add(s.Record.Deadline.Sub(c.Now))
 			}
 			s.endBy = s.endBy.Add(max(c.Suspensions.Last.Sub(c.Now), 0)) // until when others may wait, too
+			if u.Spec.HasServices() {
+				s.endBy = time.Time{} // it ends when its author wants it to
+			}
 		}
 	}
 }

@@ -192,7 +192,9 @@ func (c *Checker) checkOvertaken(s *Job, a record.Attempt) {
 }
 
 // since is from when on a task counts as waiting: what it waited while its job was suspended does not.
-func (s *Job) since(task int) time.Time { return later(s.Tasks[task].ReadyAt, s.Record.Resumed()) }
+func (s *Job) since(task int) time.Time {
+	return later(later(s.Tasks[task].ReadyAt, s.Tasks[task].NotBefore), s.Record.Resumed())
+}
 
 // couldGo says whether a task, with all of its gang, has been in its queue since before a time, under a plan that does.
 // One with a deadline can not go before the bids of its plan say whether it waits for a better price.

@@ -231,6 +231,7 @@ func (c *Checker) Look() {
 		}
 		c.checkBudget(s)
 		c.checkBound(s)
+		c.checkReplicas(s)
 	}
 	c.lookAtPools()
 	c.checkUploads()

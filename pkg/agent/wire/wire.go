@@ -94,6 +94,9 @@ type Work struct {
 	Until      time.Time   `json:"until,omitzero"`       // with SaveNow, in the agent's wall clock
 	// Notice is how long the machine has left, with SaveNow.
 	Notice time.Duration `json:"notice,omitempty"`
+	// Now says, with SaveNow, that nobody takes the machine: a replica of a service, which else goes on for most of the
+	// time that it has left, ends at once.
+	Now bool `json:"now,omitempty"`
 	// Pause is how long to wait before asking again, of a broker that does not hold calls; also after a command.
 	Pause time.Duration `json:"pause,omitempty"`
 	// Token is to be used from now on; empty leaves the one that was sent.
@@ -168,6 +171,8 @@ type Assignment struct {
 	StandIn  time.Duration `json:"standIn,omitempty"`
 	Progress float64       `json:"progress,omitempty"`
 	Pace     Pace          `json:"pace,omitzero"`
+	// Service is what the node has to know of a task that is a replica of a service; nil of one that ends.
+	Service *Service `json:"service,omitempty"`
 }
 
 // OutputPrefix is where one attempt of a task keeps its outputs: below the task's own Prefix, apart for each attempt,
@@ -230,6 +235,9 @@ const (
 	Stopped      Event = "stopped"      // ended on command; not a result
 	Alive        Event = "alive"        // heartbeat
 	NoticeSeen   Event = "notice"       // the machine learnt that it will be taken
+	// Ready and Unready are told of a replica of a service when that changes, by rank 0.
+	Ready   Event = "ready"
+	Unready Event = "unready"
 )
 
 // Report tells the broker of an Event. Sending it twice changes nothing: ID is its idempotency token.
@@ -251,6 +259,8 @@ type Report struct {
 	Empty bool `json:"empty,omitempty"`
 	// Notice is how long the machine has left, with NoticeSeen.
 	Notice time.Duration `json:"notice,omitempty"`
+	// Port is where the replica listens, with Ready; 0 is nowhere. Why it is not, with Unready, says Message.
+	Port int `json:"port,omitempty"`
 	// Log is the end of the node's log, from byte LogFrom on, where Pace.Tail allows it; at most MaxReportLog. It is
 	// kept before the report counts. 409 with HeaderOffset says that what lies before it is missing.
 	Log     []byte `json:"log,omitempty"`

@@ -70,7 +70,12 @@ func LoadBuying(u book.Reader, job string, task, attempt int) (st Buying, err er
 	if st.Exists {
 		st.Cluster.Tell(&st.Attempt)
 	}
-	spec, err := u.Spec(st.Job)
+	by := st.Job
+	by.Spec = st.Job.SpecFor(st.Attempt.Plan)
+	spec, err := u.Spec(by)
+	if st.Exists {
+		spec, err = SpecOf(u, st.Job, st.Cluster)
+	}
 	if err != nil {
 		return st, err
 	}
@@ -155,6 +160,9 @@ func DecideIntent(st *Buying, cfg record.Config, now time.Time) (d record.Decisi
 	}
 	if url, _, _ := cfg.Stores.For(st.Attempt.Where(), st.regions); url != cfg.StoreURL {
 		st.Cluster.Store = url
+	}
+	if st.Spec != nil && st.Spec.Service != nil {
+		st.Cluster.Spec = st.Job.SpecFor(st.Attempt.Plan).Version
 	}
 	if st.Attempt.Offer.Spot {
 		st.Cluster.Market, st.Cluster.SurchargeUSD = record.MarketID(st.Attempt.OfferID), st.Attempt.SurchargeUSD

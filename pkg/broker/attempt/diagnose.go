@@ -183,6 +183,9 @@ func DecideLease(l Losing, ledger record.Ledger, purses []record.Purse, cfg reco
 	if l.Cluster.Kept(now) {
 		return DecideLetGo(l.Cluster, reason, now), 0
 	}
+	if l.Task.Service != "" && !l.current() { // another takes its place: that one has the money
+		return DecideLost(l, record.OutcomeBudget, reason, now), 0
+	}
 	l.Cluster.Outcome, l.Cluster.Reason = record.OutcomeBudget, reason
 	l.Cluster.Seq++
 	l.Cluster.Command = string(wire.Stop)

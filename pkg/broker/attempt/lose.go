@@ -52,7 +52,12 @@ func DecideDoomed(l Losing, at, now time.Time) (d record.Decision) {
 	cl.Until, cl.Reason = at, "spot interruption"
 	cl.Seq++
 	cl.Command = string(wire.SaveNow)
-	if l.Job.State == record.JobRunning && l.Task.Attempt == cl.Attempt {
+	switch {
+	case l.Task.Service != "":
+		if l.Job.State == record.JobRunning && l.Job.Suspended() == nil && l.current() {
+			handOver(&d, l, l.Job.Plan.Version+1, cl.Reason+" in "+record.Where(cl.Offer), now)
+		}
+	case l.Job.State == record.JobRunning && l.Task.Attempt == cl.Attempt:
 		cl.MinPlan = l.Job.Plan.Version + 1
 		d.Hold(record.JobKey(l.Job.ID)) // it is newer than what is in force
 		d.Replan(l.Job, cl.Reason+" in "+record.Where(cl.Offer))
@@ -79,9 +84,17 @@ func DecideLost(l Losing, outcome record.Outcome, reason string, now time.Time) 
 	if l.Job.State == record.JobEnding || l.Job.State.Over() || l.Task.Attempt != l.Cluster.Attempt {
 		return d
 	}
-	if l.Cluster.Leaving == record.LeaveGang || l.Cluster.Leaving == record.LeaveSuspended {
+	if l.Task.Service != "" {
+		if !l.current() {
+			return d // it was handed over
+		}
+		l.Task.ReadyAt = now
+	}
+	switch l.Cluster.Leaving {
+	case record.LeaveUnready, record.LeaveGang, record.LeaveSuspended:
 		rejoin(&d, l.Job, l.Task, reason)
 		return d
+	default:
 	}
 	if minPlan := l.Cluster.MinPlan; minPlan > 0 && minPlan <= l.Job.Plan.Version { // planned while it saved its work
 		d.Requeue(l.Job, l.Task, minPlan)

@@ -22,6 +22,7 @@ type Reporting struct {
 	Keep    time.Duration // for how long machines of a task that fails may be kept
 	Joined  bool          // others may join its task's role while it runs
 	Now     time.Time
+	serving Serving // of a replica of a service
 }
 
 // node is the node that reports.
@@ -41,10 +42,16 @@ func (st *Reporting) Decide(r wire.Report, cfg record.Config) record.Decision {
 		if over {
 			break
 		}
+		if st.Spec.Service != nil {
+			return st.replicaEnded(r)
+		}
 		return st.succeeded(r)
 	case wire.Failed:
 		if over {
 			break
+		}
+		if st.Spec.Service != nil {
+			return st.replicaEnded(r)
 		}
 		return st.failed(r, cfg)
 	case wire.Stopped:
@@ -52,6 +59,10 @@ func (st *Reporting) Decide(r wire.Report, cfg record.Config) record.Decision {
 	case wire.NoticeSeen:
 		l := Losing{Job: st.Job, Task: st.Task, Attempt: st.Attempt, Cluster: st.Cluster}
 		return DecideDoomed(l, st.Now.Add(unscale(r.Notice, cfg.Scale)), st.Now)
+	case wire.Ready:
+		return st.replicaReady(r, cfg)
+	case wire.Unready:
+		return st.replicaUnready(r, cfg)
 	case wire.Alive:
 	}
 	var d record.Decision

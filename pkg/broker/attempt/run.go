@@ -38,8 +38,9 @@ func Assignment(cfg record.Config, job record.Job, spec *dag.Job, cl record.Clus
 		Setup: t.Setup, Run: t.Run, Login: t.Login, Env: maps.Clone(t.Env), Accelerators: cl.Offer.AccelCount,
 		Workdir: t.Workdir, Store: cmp.Or(cl.Store, cfg.StoreURL), Prefix: taskPrefix(job.ID, t.Name),
 		Parents: in.Parents, Only: in.Only, Nothing: in.Nothing, Pace: cfg.Pace,
+		Service: serviceOf(cfg, spec, cl.Task),
 	}
-	if spec.KeepOnFailure > 0 {
+	if spec.KeepOnFailure > 0 && a.Service == nil {
 		a.KeepOnFailure = cfg.Wall(spec.KeepOnFailure)
 	}
 	if r := Alternative(t, cl.Offer); r != nil {

@@ -21,7 +21,7 @@ import (
 // have ten thousand.
 func Scope(u book.Reader, cfg record.Config, job record.Job, cl record.Cluster, rank int,
 	named []string) (s grant.Scope, err error) {
-	spec, err := u.Spec(job)
+	spec, err := SpecOf(u, job, cl)
 	if err != nil {
 		return s, err
 	}
@@ -180,7 +180,7 @@ func namedParents(u book.Reader, job record.Job, spec *dag.Job, task int, stores
 // the one lies that it has resumed from.
 func Checkpoints(u book.Reader, cfg record.Config, job record.Job, cl record.Cluster, resumed string) ([]string,
 	error) {
-	spec, err := u.Spec(job)
+	spec, err := SpecOf(u, job, cl)
 	if err != nil {
 		return nil, err
 	}

@@ -112,9 +112,9 @@ func (s *stage) set(d *datadriven.TestData) {
 	case "task":
 		change[record.Task](s, d, record.TaskKey("j", int(s.number(d, "index", 1))))
 	case "attempt":
-		change[record.Attempt](s, d, record.AttemptKey("j", 1, 1))
+		change[record.Attempt](s, d, record.AttemptKey("j", 1, s.no))
 	case "cluster":
-		change[record.Cluster](s, d, record.ClusterKey(cluster))
+		change[record.Cluster](s, d, record.ClusterKey(s.cluster()))
 	case "market":
 		change[record.MarketRecord](s, d, record.MarketKey(record.MarketID("aws/r/z/m/spot")))
 	case "ledger":

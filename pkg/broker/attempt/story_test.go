@@ -21,16 +21,18 @@ import (
 // a command decides is printed, one line a record with what changes in it, and taken over. Moments are told from when
 // the story began. Its commands:
 //
-//	new [nodes=N] [spot] [gang] [joins] [budget=X] [state=S]
+//	new [nodes=N] [spot] [gang] [joins] [service] [budget=X] [state=S]
 //	                                                   a job of four tasks; task 1, a child of task 0, is admitted;
-//	                                                   joins: a fifth, which joins it
+//	                                                   joins: a fifth, which joins it; service: task 1 is a replica
+//	again                                              task 1, which waits, is admitted again; commands are about its
+//	                                                   new attempt, and with no=N about that one
 //	set job|task|attempt|cluster|spec|market|ledger    changes fields of one (JSON below the command)
 //	advance D
 //	block KIND D | intent | bought M… [from=D] | failed KIND [late=N] | refused KIND [retry=D]
 //	hello RANK [nonce=N] | proof RANK [cloud= id= region= account=] | report RANK EVENT [k=v…] | run
 //	doomed D | leave WHY | vacate | lost OUTCOME | diagnose [machines=N] | lease | watched | too-late
 //	releasing | released | gone | follow [joining] | complete [joining] | run-gang | gang [of=TASK] | join ADDRESS
-//	edge outputs=(NAME, …) | assignment | parents | scope URI… | checkpoints URI
+//	other | update | edge outputs=(NAME, …) | assignment | parents | scope URI… | checkpoints URI
 func TestStories(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		s := &stage{t: t}
@@ -53,13 +55,14 @@ type stage struct {
 	plan    record.Plan
 	bids    record.Bids
 	records map[record.Key]any
+	no      int // of the attempt that commands are about
 }
 
-const cluster = "j.1.1"
+func (s *stage) cluster() string { return record.ClusterID("j", 1, s.no) }
 
 func (s *stage) begin(d *datadriven.TestData) {
 	s.begun = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
-	s.now, s.cfg, s.records = s.begun, record.DefaultConfig(), map[record.Key]any{}
+	s.now, s.cfg, s.records, s.no = s.begun, record.DefaultConfig(), map[record.Key]any{}, 1
 	s.cfg.StoreURL, s.cfg.Overhead, s.cfg.Restart, s.cfg.TickEvery = "s3://home", 20*time.Minute, 10*time.Minute, 10*time.Minute
 	nodes, gang := int(s.number(d, "nodes", 1)), ""
 	if d.HasArg("gang") {
@@ -86,6 +89,15 @@ func (s *stage) begin(d *datadriven.TestData) {
 		t.Name, t.Gang, t.Joins, t.Role, t.Nodes = "train.more", "", gang, "train", 1
 		s.spec.Tasks = append(s.spec.Tasks, t)
 	}
+	service := ""
+	if d.HasArg("service") {
+		t := &s.spec.Tasks[1]
+		service = "web"
+		t.Service, t.Checkpoint, t.Time = &dag.Service{Of: service, Port: 8080, Readiness: dag.Readiness{Path: "/health"}}, nil, dag.TimeEstimate{}
+		more := *t
+		more.Name = "train.1"
+		s.spec.Tasks = append(s.spec.Tasks, more)
+	}
 	s.spec.Edges = []dag.Edge{{From: 0, To: 1}}
 	if gang != "" {
 		s.spec.Edges = append(s.spec.Edges, dag.Edge{From: 0, To: 2})
@@ -106,8 +118,8 @@ func (s *stage) begin(d *datadriven.TestData) {
 		Offers: []record.Planned{{ID: a.OfferID, Offer: offer, VCPU: 2}}}, record.Bids{}
 	s.put(record.JobKey("j"), job)
 	s.put(record.TaskKey("j", 0), record.Task{Job: "j", State: record.TaskSucceeded, Output: "j/get/out/j.0.1"})
-	s.put(record.TaskKey("j", 1), record.Task{Job: "j", Index: 1, State: record.TaskAdmitted, Try: 1, Attempt: 1, Plan: 3, ReadyAt: s.begun, Gang: gang})
-	s.put(record.AttemptKey("j", 1, 1), a)
+	s.put(record.TaskKey("j", 1), record.Task{Job: "j", Index: 1, State: record.TaskAdmitted, Try: 1, Attempt: 1, Plan: 3, ReadyAt: s.begun, Gang: gang, Service: service})
+	s.put(record.AttemptKey("j", 1, s.no), a)
 	s.put(record.LedgerKey("j"), record.Ledger{ReservedUSD: a.ReservedUSD})
 }
 
@@ -120,7 +132,7 @@ func of[T any](s *stage, key record.Key) (v T) {
 
 func (s *stage) losing() Losing {
 	l := Losing{Job: of[record.Job](s, record.JobKey("j")), Task: of[record.Task](s, record.TaskKey("j", 1)),
-		Attempt: of[record.Attempt](s, record.AttemptKey("j", 1, 1)), Cluster: of[record.Cluster](s, record.ClusterKey(cluster))}
+		Attempt: of[record.Attempt](s, record.AttemptKey("j", 1, s.no)), Cluster: of[record.Cluster](s, record.ClusterKey(s.cluster()))}
 	l.Cluster.Nodes = slices.Clone(l.Cluster.Nodes)
 	l.Cluster.Tell(&l.Attempt)
 	l.Cluster.TellTask(&l.Task)
@@ -128,24 +140,42 @@ func (s *stage) losing() Losing {
 }
 
 func (s *stage) buying() Buying {
-	st, err := LoadBuying(s, "j", 1, 1)
+	st, err := LoadBuying(s, "j", 1, s.no)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	return st
 }
 
+// again admits the task once more, as a session would.
+func (s *stage) again() {
+	task, made := of[record.Task](s, record.TaskKey("j", 1)), of[record.Attempt](s, record.AttemptKey("j", 1, s.no))
+	job := of[record.Job](s, record.JobKey("j"))
+	delete(s.records, record.WaitKey(job.Queue, record.WaitingOf(job, task)))
+	s.no++
+	task.State, task.Attempt, task.Plan = record.TaskAdmitted, s.no, job.Plan.Version
+	s.put(record.TaskKey("j", 1), task)
+	s.put(record.AttemptKey("j", 1, s.no), record.Attempt{Job: "j", Task: 1, Number: s.no, Plan: task.Plan, Offer: made.Offer,
+		OfferID: made.OfferID, Nodes: made.Nodes, VCPU: made.VCPU, Admitted: s.now, MaxUSD: made.MaxUSD, ReservedUSD: made.ReservedUSD})
+}
+
 func (s *stage) play(d *datadriven.TestData) {
+	if d.HasArg("no") {
+		defer func(no int) { s.no = no }(s.no)
+		s.no = int(s.number(d, "no", 1))
+	}
 	switch d.Cmd {
 	case "new":
 		s.begin(d)
 	case "set":
 		s.set(d)
+	case "again":
+		s.again()
 	case "advance":
 		s.now = s.now.Add(s.span(d.CmdArgs[0].Key))
 	case "block":
 		k := record.Block{Cloud: "aws", Kind: cloud.Kind(d.CmdArgs[0].Key), Region: "r", Zone: "z", InstanceType: "m", Reason: "as before",
-			Market: record.Market(of[record.Attempt](s, record.AttemptKey("j", 1, 1)).Offer), Until: s.now.Add(s.span(d.CmdArgs[1].Key))}
+			Market: record.Market(of[record.Attempt](s, record.AttemptKey("j", 1, s.no)).Offer), Until: s.now.Add(s.span(d.CmdArgs[1].Key))}
 		s.put(record.BlockKey(k), k)
 	default:
 		if !s.buy(d) && !s.serve(d) && !s.end(d) && !s.tell(d) {
@@ -216,10 +246,15 @@ func (s *stage) serve(d *datadriven.TestData) bool {
 		st := Reporting{Job: l.Job, Spec: &s.spec.Tasks[1], Task: l.Task, Attempt: l.Attempt, Cluster: l.Cluster, Rank: rank(), Now: s.now,
 			Chief: d.HasArg("chief"), Joined: d.HasArg("joined"), Keep: s.span(s.word(d, "kept", "0s"))}
 		s.cfg.Scale = s.number(d, "scale", 0)
+		if st.Spec.Service != nil {
+			if err := st.LoadServing(s, &s.spec); err != nil {
+				s.t.Fatal(err)
+			}
+		}
 		s.decided(st.Decide(wire.Report{
 			Event: wire.Event(d.CmdArgs[1].Key), Seq: int(s.number(d, "seq", 0)), Prefix: s.word(d, "prefix", ""), Progress: s.number(d, "progress", 0),
 			ExitCode: int(s.number(d, "code", 0)), Message: s.word(d, "message", ""), Phase: s.word(d, "phase", ""), Empty: d.HasArg("empty"),
-			Notice: s.span(s.word(d, "in", "0s")), Keep: s.span(s.word(d, "keep", "0s")),
+			Port: int(s.number(d, "port", 0)), Notice: s.span(s.word(d, "in", "0s")), Keep: s.span(s.word(d, "keep", "0s")),
 		}, s.cfg))
 	case "run":
 		s.decided(DecideRun(l.Cluster, s.now))
@@ -246,7 +281,7 @@ func (s *stage) end(d *datadriven.TestData) bool {
 	case "diagnose":
 		var seen Inventory
 		if d.HasArg("machines") {
-			seen = Inventory{"aws": {cluster: make([]cloud.Machine, int(s.number(d, "machines", 0)))}}
+			seen = Inventory{"aws": {s.cluster(): make([]cloud.Machine, int(s.number(d, "machines", 0)))}}
 		}
 		r := Diagnose(l.Cluster, s.cfg, seen, s.now)
 		fmt.Fprintln(s.out, []string{"nothing", "launch", "release", "lost", "taken", "run", "lease"}[r])
@@ -316,6 +351,21 @@ func (s *stage) tell(d *datadriven.TestData) bool {
 		cl.ID, cl.Task, cl.Nodes = record.ClusterID("j", 4, 1), 4, []record.Node{{Address: d.CmdArgs[0].Key}}
 		s.put(record.ClusterKey(cl.ID), cl)
 		s.put(record.TaskKey("j", 4), record.Task{Job: "j", Index: 4, State: record.TaskRunning, Attempt: 1, Plan: 3, Joins: "g"})
+	case "update": // of the services, by somebody
+		job := l.Job
+		spec := job.Spec
+		spec.Version = job.NextSpec()
+		job.Updated(spec, s.now)
+		s.put(record.JobKey("j"), job)
+		r, err := LoadRolling(s, job, &s.spec)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		s.decided(r.Step(s.now))
+	case "other": // the other replica of the service is ready
+		cl := l.Cluster
+		cl.ID, cl.Task, cl.Attempt, cl.Ready = record.ClusterID("j", 4, 1), 4, 1, s.now
+		s.put(record.ClusterKey(cl.ID), cl)
 	case "parents":
 		in, err := ParentOutputs(s, s.cfg, l.Job, &s.spec, l.Cluster)
 		s.print(in, err)

@@ -79,7 +79,7 @@ func Fill(spec *dag.Job, h record.History) *dag.Job {
 
 // of is what is known of a task; nil is nothing.
 func of(t *dag.Task, h record.History) *dag.Learned {
-	if t.StandIn() {
+	if t.StandIn() || t.Service != nil {
 		return nil
 	}
 	own, like := names(t)

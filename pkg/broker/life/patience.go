@@ -92,21 +92,22 @@ type Stuck struct {
 	Opens   Opening
 	Blocks  []record.Block
 	Began   time.Time // when something of it last got machines, or began to run
+	Serves  bool      // a replica of a service of it is ready, which goes on meanwhile
 	Now     time.Time
 }
 
 // DecideInfeasible fails a job that no place is left for, or has it wait, as its author chose: for blocks that end
-// where those are all that stands in the way, for anything, or not at all.
+// where those are all that stands in the way, for anything, or not at all. One whose service can be used waits.
 func DecideInfeasible(job record.Job, on Stuck, cfg record.Config) (d record.Decision) {
 	now, reason := on.Now, "no feasible plan: "+on.Message
-	if job.Infeasible != dag.Wait && on.Opens.At.IsZero() {
+	if job.Infeasible != dag.Wait && on.Opens.At.IsZero() && !on.Serves {
 		return decideEnding(job, record.JobFailed, reason)
 	}
 	if since := job.StuckSince; since.IsZero() || on.Began.After(since) || job.Resumed().After(since) {
 		job.StuckSince = now
 	}
 	at, ends := now.Add(cfg.RetryEvery), patienceEnds(job, cfg)
-	if ends.IsZero() {
+	if ends.IsZero() || on.Serves {
 		ends = at
 	} else if !now.Before(ends) {
 		return decideEnding(job, record.JobFailed,

@@ -22,6 +22,18 @@ const (
 	LeaveSuspended Leaving = "suspended"
 )
 
+// LeaveReplaced is why a replica of a service is left that another one has taken the place of, LeaveUnready why one is
+// that is not ready any more where there is no money for two.
+const (
+	LeaveReplaced Leaving = "replaced"
+	LeaveUnready  Leaving = "unready"
+)
+
+// Serves says of the cluster of a replica that it is ready, and not about to go.
+func (cl *Cluster) Serves() bool {
+	return !cl.Ready.IsZero() && cl.State == ClusterUp && cl.Outcome == ""
+}
+
 // Saving says that the cluster will be taken, saves its work, and that it is planned where that goes on.
 func (cl *Cluster) Saving() bool {
 	return cl.State == ClusterDoomed && cl.MinPlan > 0 && cl.Outcome == ""
@@ -76,8 +88,10 @@ type Cluster struct {
 	State   ClusterState `json:"state"`
 	Offer   cloud.Offer  `json:"offer"`
 	MaxUSD  float64      `json:"maxUSD,omitempty"`
-	VCPU    float64      `json:"vcpu"`            // of all nodes
-	Hosts   []string     `json:"hosts,omitempty"` // of a pool, by rank
+	// Spec is the version of the job's spec that it runs, of a replica of a service.
+	Spec  int      `json:"spec,omitempty"`
+	VCPU  float64  `json:"vcpu"`            // of all nodes
+	Hosts []string `json:"hosts,omitempty"` // of a pool, by rank
 	// Store is the URL of the store that it keeps outputs and checkpoints in; empty is Config.StoreURL.
 	Store string `json:"store,omitempty"`
 	// ReservedUSD was set aside of the job's budget, or of the month's of its queue; LeaseUntil is when it is used up.
@@ -122,6 +136,11 @@ type Cluster struct {
 	// Of a spot cluster: its market, and what of its price is not the market's, USD per hour of one machine.
 	Market       string  `json:"market,omitempty"`
 	SurchargeUSD float64 `json:"surchargeUSD,omitempty"`
+	// Of a replica of a service: since when it is ready, zero while it is not; where it can be reached then, HOST:PORT;
+	// and why it is not, where it was before.
+	Ready   time.Time `json:"ready,omitzero"`
+	Reached string    `json:"reached,omitempty"`
+	Unready string    `json:"unready,omitempty"`
 	// Visits is how many have been opened on its machines.
 	Visits int `json:"visits,omitempty"`
 }

@@ -140,5 +140,11 @@ func (d *Decision) Hold(key store.Key) { d.Holds = append(d.Holds, key) }
 // each reads what the other writes, one is made again.
 func (d *Decision) Touch(key store.Key) { d.Touches = append(d.Touches, key) }
 
+// Add adds what another decision wants.
+func (d *Decision) Add(more Decision) {
+	d.Writes, d.Emits = append(d.Writes, more.Writes...), append(d.Emits, more.Emits...)
+	d.Holds, d.Touches = append(d.Holds, more.Holds...), append(d.Touches, more.Touches...)
+}
+
 // Emit adds an event.
 func (d *Decision) Emit(data ...events.Data) { d.Emits = append(d.Emits, data...) }

@@ -43,12 +43,16 @@ type Job struct {
 	BudgetUSD float64   `json:"budgetUSD,omitempty"`
 	Tasks     int       `json:"tasks"`
 	Spec      Blob      `json:"spec"`
-	Plan      Blob      `json:"plan,omitzero"`     // in force; Version 0 is none yet
-	Bids      Blob      `json:"bids,omitzero"`     // for it
-	Waits     bool      `json:"waits,omitempty"`   // some of its tasks may wait for a better price
-	Started   bool      `json:"started,omitempty"` // tasks have been announced
-	Rests     bool      `json:"rests,omitempty"`   // it merely waits in its queue: see JobIndex
-	RetryAt   time.Time `json:"retryAt,omitzero"`
+	// Was are specs of before updates of its services, the last one at the end, and Update is the last of those.
+	Was     []Blob    `json:"was,omitempty"`
+	Update  Update    `json:"update,omitzero"`
+	Plan    Blob      `json:"plan,omitzero"`     // in force; Version 0 is none yet
+	Bids    Blob      `json:"bids,omitzero"`     // for it
+	Waits   bool      `json:"waits,omitempty"`   // some of its tasks may wait for a better price
+	Serves  bool      `json:"serves,omitempty"`  // some of its tasks are replicas of services
+	Started bool      `json:"started,omitempty"` // tasks have been announced
+	Rests   bool      `json:"rests,omitempty"`   // it merely waits in its queue: see JobIndex
+	RetryAt time.Time `json:"retryAt,omitzero"`
 	// StuckSince is when it was first left without a plan since anything of it has begun to run.
 	StuckSince time.Time `json:"stuckSince,omitzero"`
 	// Estimates of the first plan, and the same work bought on demand where each task is cheapest.

@@ -53,6 +53,12 @@ type Task struct {
 	Joins string `json:"joins,omitempty"`
 	// YieldedTo are the claims that it was stopped for, each time one.
 	YieldedTo []string `json:"yieldedTo,omitempty"`
+	// Service is the one that it is a replica of; empty is none.
+	Service string `json:"service,omitempty"`
+	// Misses are the attempts of a replica that ended in a row before they were ready for long, and NotBefore is until
+	// when it is not tried again because of them.
+	Misses    int       `json:"misses,omitempty"`
+	NotBefore time.Time `json:"notBefore,omitzero"`
 	// Hours are expected of the last attempt, where that is not what its plan says: on machines of a pool.
 	Hours float64 `json:"hours,omitempty"`
 }

@@ -217,7 +217,7 @@ func (s *Session) judge(a *admission) verdict {
 		return verdictSkip
 	case a.job.Suspended() != nil || s.closed(a.queue) != nil:
 		return verdictSkip
-	case a.task.Joins != "" && a.lead == nil:
+	case a.task.Joins != "" && a.lead == nil || s.u.Now.Before(a.task.NotBefore):
 		return verdictSkip
 	case a.plan.Of(a.waiting.Task) == nil || a.blocked:
 		return verdictReplan

@@ -235,10 +235,12 @@ func (s *Session) forget(known *record.Standings, a *admission) error {
 	placed, ids := known.PlacedAt()
 	var old []string
 	for i, p := range placed {
-		if p.Job == a.job.ID && p.Task == a.waiting.Task {
+		own := p.Job == a.job.ID && p.Task == a.waiting.Task
+		switch {
+		case own && a.task.Service == "":
 			delete(known.At, ids[i])
-		} else if s.u.Now.Sub(p.Since) > standsLong && len(old) < standsOld {
-			old = append(old, ids[i])
+		case own, s.u.Now.Sub(p.Since) > standsLong && len(old) < standsOld:
+			old = append(old, ids[i]) // of a replica of a service the one before may still run
 		}
 	}
 	standing, err := book.Standing(s.u, old)

@@ -159,6 +159,9 @@ func (s *Session) tellSkip(a *admission) string {
 		return "where it is planned it would be against a rule of placement: " + a.clash.text
 	case a.task.Joins != "" && a.lead == nil:
 		return fmt.Sprintf("it joins gang %s when that runs", a.task.Joins)
+	case s.u.Now.Before(a.task.NotBefore):
+		return fmt.Sprintf("it has ended %d times in a row, and is tried again at %s", a.task.Misses,
+			a.task.NotBefore.UTC().Format(time.RFC3339))
 	}
 	if p := s.shortOf(a); p != nil && a.affordable(a.usd()) == verdictAdmit {
 		return tellShort(p, s.costs(a))

@@ -22,7 +22,7 @@ type Story struct {
 // Entry is one thing that happened.
 type Entry struct {
 	At   time.Time `json:"at" doc:"When"`
-	Kind string    `json:"kind" doc:"submitted, planned, waits, launched, doubted, refused, started, visited, kept, preempted, moved, lost, succeeded, failed, blocked, budget, suspended, resumed, placement, cancelled or finished"`
+	Kind string    `json:"kind" doc:"submitted, planned, waits, launched, doubted, refused, started, visited, kept, preempted, moved, lost, succeeded, failed, blocked, budget, suspended, resumed, updated, placement, cancelled or finished"`
 	Task string    `json:"task,omitempty" doc:"Task it happened to"`
 	Text string    `json:"text" doc:"What happened and why, in a sentence"`
 	USD  float64   `json:"usd,omitempty" doc:"What it cost, USD"`
@@ -71,6 +71,7 @@ func (b *Views) ExplainPart(ctx context.Context, id string, p Part) (*Story, err
 	}
 	if p.From == 0 {
 		s.suspended(detail.suspensions)
+		s.updated(detail.Update)
 	}
 	if err := b.visits(ctx, s, detail, p.From); err != nil {
 		return nil, err

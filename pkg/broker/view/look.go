@@ -222,6 +222,9 @@ func (b *Views) tell(u *unit.Unit, job record.Job, d *JobDetail, from, to int) e
 			d.TaskList[cl.Task-from].KeptUntil = cl.KeptUntil
 		}
 	}
+	if job.Serves {
+		d.tellServices(job, spec, tasks, from)
+	}
 	return b.tellWaits(u, job, tasks, d.TaskList)
 }
 

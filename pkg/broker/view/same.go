@@ -7,6 +7,7 @@ func SameTask(a, b TaskView) bool {
 	return a.State == b.State && a.Progress == b.Progress && a.Attempts == b.Attempts && a.USD == b.USD &&
 		a.Offer == b.Offer && a.KeptUntil.Equal(b.KeptUntil) &&
 		a.USDPerHour == b.USDPerHour && a.Hours == b.Hours && a.Started.Equal(b.Started) && a.Ended.Equal(b.Ended) &&
+		a.Service == b.Service && a.Ready == b.Ready && a.Address == b.Address && a.Unready == b.Unready &&
 		a.Reason == b.Reason && a.Waits == b.Waits && a.Name == b.Name && a.Index == b.Index && a.Nodes == b.Nodes
 }
 

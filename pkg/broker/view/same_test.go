@@ -15,6 +15,8 @@ func TestEveryChangeOfATaskIsSeen(t *testing.T) {
 			v.SetString("x")
 		case int:
 			v.SetInt(1)
+		case bool:
+			v.SetBool(true)
 		case float64:
 			v.SetFloat(1)
 		case time.Time:

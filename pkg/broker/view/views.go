@@ -39,6 +39,7 @@ type JobView struct {
 	Late        bool            `json:"late,omitempty" doc:"The deadline cannot be or was not kept"`
 	Source      string          `json:"source,omitempty" doc:"Where it came from"`
 
+	Update    record.Update     `json:"update,omitzero" doc:"The last update of its services"`
 	Suspended record.Suspension `json:"suspended,omitzero" doc:"While it is suspended: who has it wait, since when and why"`
 }
 
@@ -64,6 +65,10 @@ type TaskView struct {
 	Ended      time.Time `json:"ended,omitzero" doc:"When it ended"`
 	Reason     string    `json:"reason,omitempty" doc:"Why it failed"`
 	KeptUntil  time.Time `json:"keptUntil,omitzero" doc:"Until when the machines of its last failed attempt are kept to be looked at"`
+	Service    string    `json:"service,omitempty" doc:"The service that it is a replica of"`
+	Ready      bool      `json:"ready,omitempty" doc:"Of a replica: it can be used"`
+	Address    string    `json:"address,omitempty" doc:"Of a replica that is ready: where, HOST:PORT"`
+	Unready    string    `json:"unready,omitempty" doc:"Of a replica that was ready: why it is not any more"`
 	Waits      string    `json:"waits,omitempty" doc:"What it waits for, where that is a better price"`
 	USD        float64   `json:"usd" doc:"Cost so far, USD"`
 }
@@ -72,6 +77,7 @@ type TaskView struct {
 type JobDetail struct {
 	JobView
 	TaskList []TaskView        `json:"taskList" doc:"The tasks in the order of the file"`
+	Services []ServiceView     `json:"services,omitempty" doc:"The services in the order of the file, with the first tasks"`
 	Plans    []record.PlanHead `json:"plans" doc:"The plans, the last one in force"`
 	Attempts []record.Attempt  `json:"attempts" doc:"Every attempt with what was bought and how it ended"`
 	Next     int               `json:"next,omitempty" doc:"Index of the first task that is not among these, where there is one: after of the call that continues it"`
@@ -164,7 +170,7 @@ func (b *Views) viewOf(u *unit.Unit, job record.Job) (v JobView, clusters []reco
 		Objective: string(job.Objective),
 		Submitted: job.Submitted, Finished: job.Finished, Deadline: job.Deadline, BudgetUSD: job.BudgetUSD,
 		Tasks: job.Tasks, SpentUSD: job.USD, PlannedUSD: job.PlannedUSD,
-		OnDemandUSD: job.OnDemandUSD, Plan: job.Plan.Version, Late: job.Late, Source: job.Source,
+		OnDemandUSD: job.OnDemandUSD, Plan: job.Plan.Version, Late: job.Late, Source: job.Source, Update: job.Update,
 	}
 	progress, _, err := book.Get[record.Progress](u, record.ProgressKey(job.ID))
 	if err != nil {

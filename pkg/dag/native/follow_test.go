@@ -136,6 +136,7 @@ func TestSchemaRefusesWhatTheReaderRefuses(t *testing.T) {
 		"is for the machines of a gang", "says another within",
 		"machines of one task are in one", "no task is called", "what another rule packs", "whose gang is within",
 		"what is within another distance",
+		"a service", "waits for service", "stands beside",
 	}
 	refused := 0
 	datadriven.RunTest(t, filepath.Join("testdata", "errors"), func(t *testing.T, d *datadriven.TestData) string {

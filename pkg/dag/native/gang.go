@@ -31,6 +31,9 @@ type part struct {
 	// span is how many machines it begins with and may have; joins says of a part that it is one of those beyond.
 	span  span
 	joins bool
+	// service says that it is a replica of a service, and of which of several replicas it is one of.
+	service bool
+	of      string
 	// outputs are the names of its own, as far as they can be told before it is read.
 	outputs []string
 }
@@ -201,7 +204,7 @@ func (r *reader) outputNames(n *yaml.Node) (names []string) {
 func (r *reader) forRole() yamlfile.Fields[*dag.Task] {
 	known := r.forTask()
 	for _, field := range []string{"gang", "joins", "role", "framework", "within", "after", "inputs", "secrets",
-		"nodes"} {
+		"nodes", "service"} {
 		delete(known, field)
 	}
 	known["replicas"] = r.forDefaults()["nodes"]
@@ -224,6 +227,7 @@ func (r *reader) readRole(t *dag.Task, p part) error {
 	delete(roles, "nodes")
 	delete(roles, "on")
 	delete(roles, "within")
+	delete(roles, "service")
 	if err := fault.WithinKey(p.outer.Key, yamlfile.ReadFields(&r.Reader, p.outer.Node, roles, t)); err != nil {
 		return err
 	}

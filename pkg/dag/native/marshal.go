@@ -141,6 +141,7 @@ func (w *writer) task(i int) (*yaml.Node, error) {
 	m.text("role", t.Role)
 	m.text("framework", string(t.Framework))
 	m.text("within", string(t.Within))
+	m.part("service", writeService(t.Service))
 	m.part("on", writeOn(t.On))
 	m.part("labels", writeLabels(t.Labels))
 	m.list("placement", writePlacement(t.Placement))

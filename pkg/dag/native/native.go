@@ -125,7 +125,7 @@ func (r *reader) read(doc *yaml.Node) error {
 	if err := fault.Within("tasks", r.readTasks(r.tasks)); err != nil {
 		return err
 	}
-	return r.finish()
+	return r.finish(doc)
 }
 
 func (r *reader) readVersion(n *yaml.Node) error {
@@ -247,7 +247,10 @@ func (r *reader) readTasks(n *yaml.Node) error {
 		if err := dag.CheckName(e.Key); err != nil {
 			return fault.WithinKey(e.Key, fault.At(yamlfile.PositionOf(e.Name), err))
 		}
-		of, err := r.partsOf(e)
+		of, err := r.replicasOf(e)
+		if err == nil && of == nil {
+			of, err = r.partsOf(e)
+		}
 		if err != nil {
 			return fault.WithinKey(e.Key, err)
 		}
@@ -268,23 +271,17 @@ func (r *reader) readTasks(n *yaml.Node) error {
 		}
 		r.index[p.name] = i
 		r.origin.Tasks[i] = yamlfile.PositionOf(p.entry.Name)
-		if p.outer != nil {
+		if whole := p.whole(); whole != "" {
 			if r.gang == nil {
 				r.gang = map[string][]int{}
 			}
 			if !p.joins { // nothing waits for those that join: they are done with the others
-				r.gang[p.outer.Key] = append(r.gang[p.outer.Key], i)
+				r.gang[whole] = append(r.gang[whole], i)
 			}
 		}
 	}
 	if r.gang != nil {
-		r.origin.Paths = make([]string, len(parts))
-		for i, p := range parts {
-			r.origin.Paths[i] = "tasks." + p.path
-			if p.outer == nil {
-				r.origin.Paths[i] = dag.TaskPath(p.name)
-			}
-		}
+		r.origin.Paths = pathsOf(parts)
 	}
 	for i, p := range parts {
 		if err := r.readTask(i, p); err != nil {
@@ -292,6 +289,18 @@ func (r *reader) readTasks(n *yaml.Node) error {
 		}
 	}
 	return nil
+}
+
+// pathsOf are where the file has the tasks.
+func pathsOf(parts []part) []string {
+	paths := make([]string, len(parts))
+	for i, p := range parts {
+		paths[i] = "tasks." + p.path
+		if p.outer == nil {
+			paths[i] = dag.TaskPath(p.path)
+		}
+	}
+	return paths
 }
 
 func (r *reader) readTask(i int, p part) error {
@@ -309,8 +318,15 @@ func (r *reader) readTask(i int, p part) error {
 		if err := r.readRole(t, p); err != nil {
 			return err
 		}
+	} else if p.service {
+		if err := r.readReplica(t, p); err != nil {
+			return fault.WithinKey(p.path, err)
+		}
 	} else if err := yamlfile.ReadFields(&r.Reader, p.entry.Node, r.taskFields, t); err != nil {
 		return fault.WithinKey(p.name, err)
+	}
+	if p.of != "" {
+		return fault.WithinKey(p.of, r.endTask(i, t))
 	}
 	return fault.WithinKey(p.name, r.endTask(i, t))
 }
@@ -381,7 +397,7 @@ func (r *reader) readEnv(n *yaml.Node) (map[string]string, error) {
 }
 
 // finish fills in what edges carry, and checks the graph.
-func (r *reader) finish() error {
+func (r *reader) finish(doc *yaml.Node) error {
 	j := r.job
 	sizes := dag.NewOutputSizes(j)
 	for i := range j.Edges {
@@ -400,6 +416,9 @@ func (r *reader) finish() error {
 			func(e dag.Edge) bool { return e.From == cycle[len(cycle)-1] && e.To == cycle[0] },
 		)
 		return r.linkError(i, j.CycleError(cycle))
+	}
+	if err := r.finishServices(doc); err != nil {
+		return err
 	}
 	j.MergeEdges()
 	if err := r.finishPlacement(); err != nil {

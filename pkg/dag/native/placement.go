@@ -103,6 +103,12 @@ func (r *reader) finishPlacement() error {
 		if p.rules == nil || i > 0 && r.parts[i-1].rules == p.rules {
 			continue // of each gang once
 		}
+		if p.of != "" {
+			if err := r.servicePlacement(p); err != nil {
+				return fault.Within("tasks", fault.WithinKey(p.of, fault.Within("placement", err)))
+			}
+			continue
+		}
 		members := r.named(p.outer.Key)
 		if err := r.gangPlacement(p, members); err != nil {
 			return fault.Within("tasks", fault.WithinKey(p.outer.Key, fault.Within("gang",
@@ -123,10 +129,11 @@ func (r *reader) finishPlacement() error {
 	return nil
 }
 
-// named are the tasks that a name of the file means: one, or all roles of its gang and what joins them.
+// named are the tasks that a name of the file means: one, all roles of its gang and what joins them, or all replicas of
+// its service.
 func (r *reader) named(name string) (out []int) {
 	for i, p := range r.parts {
-		if p.name == name || p.outer != nil && p.outer.Key == name {
+		if p.name == name || p.whole() == name {
 			out = append(out, i)
 		}
 	}

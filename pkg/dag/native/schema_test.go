@@ -238,6 +238,7 @@ func buildSchema() object {
 		"within": with(oneOf("zone", "region", "anywhere"),
 			"how close the machines of its gang are to each other; in one region if it is left out"),
 		"on":       with(ref("on"), "what becomes of the gang, or the task, when something happens to one of its machines"),
+		"service":  with(ref("service"), "the task is a service: it runs until its job is cancelled, and is replaced when it ends"),
 		"recorded": with(ref("duration"), "a measured run time that the task stands in for, instead of run"),
 		"env":      env("environment variables, besides the job's"),
 		"secrets":  secrets,
@@ -290,7 +291,8 @@ func buildSchema() object {
 		},
 	})
 	role := maps.Clone(task)
-	for _, field := range []string{"gang", "joins", "role", "framework", "within", "after", "inputs", "secrets", "nodes"} {
+	for _, field := range []string{"gang", "joins", "role", "framework", "within", "after", "inputs", "secrets", "nodes",
+		"service"} {
 		delete(role, field)
 	}
 	for field, says := range map[string]string{
@@ -314,6 +316,27 @@ func buildSchema() object {
 		},
 		"placement": with(ref("placement"), "where the machines of all roles stand to each other, and to those of others"),
 		"on":        with(ref("on"), "what becomes of the gang when something happens to a machine of any role"),
+	})
+	probed := object{"type": "string", "maxLength": dag.MaxTextBytes, "pattern": `^/[^\s#]*$`}
+	service := record(nil, object{
+		"replicas": object{"type": "integer", "minimum": 1, "maximum": dag.MaxReplicas,
+			"description": "how many of it run; 1 if it is left out"},
+		"of": with(ref("name"), "the service that the task alone is a replica of, instead of replicas; its name if it is left out"),
+		"port": object{"type": "integer", "minimum": 1, "maximum": 65535,
+			"description": "where it listens; without one it is ready as soon as it runs"},
+		"readiness": object{
+			"description": "how it is found out whether a replica can be used: the path of a GET, or more; a TCP " +
+				"connection to the port without a path",
+			"oneOf": []any{probed, record(nil, object{
+				"path": with(probed, "of an HTTP request"),
+				"post": object{"type": "string", "maxLength": dag.MaxTextBytes,
+					"description": "the body of a POST; a GET if it is left out"},
+				"headers": object{"type": "object", "additionalProperties": object{
+					"type": []string{"string", "number", "boolean"}}, "description": "of the request"},
+				"initialDelay": with(ref("duration"), "how long it may take until it is ready first; 20m if it is left out"),
+				"timeout":      with(ref("duration"), "of one probe; 15s if it is left out"),
+			})},
+		},
 	})
 	placement := func(of object) object {
 		level := func(says string, words ...any) object { return with(oneOf(words...), says) }
@@ -383,6 +406,7 @@ func buildSchema() object {
 			"placements": placement(object{"of": with(list(ref("name"), dag.MaxPlaced),
 				"the tasks that it is about; all if it is left out. The name of a task with roles is all of them")}),
 			"on":        record(nil, on),
+			"service":   service,
 			"resources": resourcesSchema,
 			"duration": object{
 				"type":    "string",

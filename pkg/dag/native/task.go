@@ -92,6 +92,7 @@ func (r *reader) forTask() yamlfile.Fields[*dag.Task] {
 	known["framework"] = yamlfile.TextField(y, func(t *dag.Task) *dag.Framework { return &t.Framework },
 		word[dag.Framework])
 	known["within"] = yamlfile.TextField(y, func(t *dag.Task) *dag.Within { return &t.Within }, word[dag.Within])
+	known["service"] = r.readService
 	known["on"] = func(t *dag.Task, n *yaml.Node) (err error) {
 		t.On, err = r.readOn(n)
 		return err

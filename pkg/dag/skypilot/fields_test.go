@@ -160,7 +160,7 @@ func TestSkyPilotGroupsRunInParallel(t *testing.T) {
 // What is read and not acted on is told, with its line; what SkyPilot keeps for itself is not.
 func TestSkyPilotWarnings(t *testing.T) {
 	j := readSky(t, `run: x
-service: {replicas: 2}
+num_nodes: 1
 config: {docker: {}}
 _metadata: {x: 1}
 workdir: {url: "https://example.com/x.git"}
@@ -176,13 +176,12 @@ file_mounts:
   /v: {store: volume, name: v}
 `)
 	want := []string{
-		"sky.yaml:2:10: service: is not acted on: the task runs as a batch task, until its script ends",
 		"sky.yaml:3:9: config: is read but not acted on",
-		"sky.yaml:9:10: resources.ports: is read but not acted on",
 		"sky.yaml:10:11: resources.labels: is read but not acted on",
 		"sky.yaml:13:28: resources.job_recovery.strategy: is read but not acted on",
 		"sky.yaml:9:3: resources.memory: a ratio to cpus is not acted on without cpus",
 		"sky.yaml:15:7: file_mounts./v: volumes are not mounted",
+		"sky.yaml:9:10: resources.ports: is read but not acted on",
 	}
 	if !reflect.DeepEqual(j.Warnings, want) {
 		t.Errorf("%s\nwant\n%s", strings.Join(j.Warnings, "\n"), strings.Join(want, "\n"))

@@ -62,6 +62,7 @@ func (r *reader) forResources() skyResourceFields {
 	y := &r.Reader
 	word := yamlfile.Checked(dag.CheckWord)
 	known := skyResourceFields{
+		"ports":         func(to skyInto, n *yaml.Node) error { return r.readPorts(to.task, n) },
 		"infra":         func(to skyInto, n *yaml.Node) error { return r.readInfra(&to.choice.Resources, n) },
 		"cloud":         yamlfile.TextField(y, func(to skyInto) *string { return &to.choice.Cloud }, parseSkyCloud),
 		"region":        yamlfile.TextField(y, func(to skyInto) *string { return &to.choice.Region }, word),
@@ -109,7 +110,7 @@ func (r *reader) forResources() skyResourceFields {
 		},
 	}
 	for _, field := range []string{"accelerator_args", "disk_tier", "network_tier", "local_disk", "max_hourly_cost",
-		"ports", "labels",
+		"labels",
 		"autostop", "priority_class", "volumes", "hooks"} {
 		ignored := r.ignored("resources."+field, notActedOn)
 		known[field] = func(to skyInto, n *yaml.Node) error { return ignored(to.task, n) }

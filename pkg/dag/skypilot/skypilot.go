@@ -25,7 +25,8 @@ type reader struct {
 	given     map[string]string // variables over those of the file
 	origin    *dag.Origin
 	names     *dag.Namer
-	parallel  bool // tasks are a group, not a chain
+	docs      [][]int // the tasks of each document
+	parallel  bool    // tasks are a group, not a chain
 	resources skyResourceFields
 	task      yamlfile.Fields[*skyTask]
 	storage   yamlfile.Fields[*skyStorage]
@@ -44,6 +45,8 @@ type skyTask struct {
 	files    []dag.Mark // of its workdir and inputs
 	places   dag.InputPlaces
 	unset    map[string]bool // variables without a value
+	service  *skyService     // nil of a task that ends
+	portsAt  *yaml.Node
 }
 
 func newReader(name string, from yamlfile.Reader) *reader {
@@ -183,7 +186,7 @@ func (r *reader) forTask() yamlfile.Fields[*skyTask] {
 		"file_mounts": later(func(t *skyTask) **yaml.Node { return &t.mounts }),
 		"inputs":      later(func(t *skyTask) **yaml.Node { return &t.inputs }),
 		"outputs":     later(func(t *skyTask) **yaml.Node { return &t.outputs }),
-		"service":     r.ignored("service", "is not acted on: the task runs as a batch task, until its script ends"),
+		"service":     func(t *skyTask, n *yaml.Node) error { return r.readService(t, n) },
 	}
 	for _, field := range []string{"event_callback", "pool", "managed_secrets", "file_mounts_mapping", "config",
 		"volumes",
@@ -235,14 +238,23 @@ func (r *reader) readTask(i int, doc *yaml.Node, alone bool) error {
 		t.Name = fmt.Sprintf("%s-%d", r.job.Name, i)
 	}
 	t.Name = r.names.Name(t.Name, "task")
-	o := r.origin
-	for _, m := range append(t.files, t.marks...) {
-		m.Task = int32(i) //nolint:gosec // below dag.MaxTasks
-		o.Marks = append(o.Marks, m)
+	tasks, err := r.replicas(t)
+	if err != nil {
+		return err
 	}
-	o.Tasks = append(o.Tasks, yamlfile.PositionOf(doc))
-	o.Paths = append(o.Paths, "")
-	r.job.Tasks = append(r.job.Tasks, t.Task)
+	o := r.origin
+	var all []int
+	for _, task := range tasks {
+		for _, m := range append(t.files, t.marks...) {
+			m.Task = int32(len(r.job.Tasks)) //nolint:gosec // below dag.MaxTasks
+			o.Marks = append(o.Marks, m)
+		}
+		all = append(all, len(r.job.Tasks))
+		o.Tasks = append(o.Tasks, yamlfile.PositionOf(doc))
+		o.Paths = append(o.Paths, "")
+		r.job.Tasks = append(r.job.Tasks, task)
+	}
+	r.docs = append(r.docs, all)
 	r.job.Priority = max(r.job.Priority, t.priority)
 	return nil
 }
@@ -465,21 +477,4 @@ func (r *reader) addEstimate(t *skyTask, uri string, size dag.GiB, n *yaml.Node)
 		"is copied to $TRADEWIND_INPUTS before the task starts",
 	)
 	return t.addInput(dag.Input{URI: uri, Size: size})
-}
-
-// chain makes each task wait for the one before, and read what it leaves.
-func (r *reader) chain() error {
-	j := r.job
-	if r.parallel {
-		return nil
-	}
-	sizes := dag.NewOutputSizes(j)
-	for i := 1; i < len(j.Tasks); i++ {
-		data, err := sizes.Of(i-1, nil)
-		if err != nil {
-			return j.AtTask(i-1, fault.Within("outputs", err))
-		}
-		j.Edges = append(j.Edges, dag.Edge{From: i - 1, To: i, Data: data})
-	}
-	return nil
 }

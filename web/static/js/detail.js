@@ -44,6 +44,12 @@ export function runners(why, objective) {
       h('td', { class: 'num' }, unit(r.adds))))));
 }
 
+// readiness is how many replicas of a service are ready.
+function readiness(job, service) {
+  const all = job.tasks.filter((t) => t.service === service);
+  return `${service}: ${all.filter((t) => t.ready).length} of ${count(all.length, 'replica')} ready`;
+}
+
 // detail is the panel of a task.
 export function detail(job, index, { close, log, why }) {
   const task = job.tasks[index];
@@ -56,10 +62,13 @@ export function detail(job, index, { close, log, why }) {
       h('button', { type: 'button', class: 'tool', 'aria-label': 'Close', title: 'Close', on: { click: close } }, '✕')),
     task.reason ? warning(task.reason) : '',
     task.waits ? warning(task.waits, 'queued') : '',
+    task.unready ? warning(`Not ready any more: ${task.unready}`, 'queued') : '',
     h('dl', { class: 'facts' },
       fact('Where', where(task)),
+      fact('Service', task.service ? readiness(job, task.service) : ''),
+      fact('Address', task.ready ? task.address : ''),
       fact('Price', task.usdPerHour ? `${usd(task.usdPerHour)} an hour${task.nodes > 1 ? ' each' : ''}` : ''),
-      fact('Time', took === undefined ? (task.hours ? `${hours(task.hours)} expected` : '') : `${span(took)}${task.hours ? ` of ${hours(task.hours)} expected` : ''}`),
+      fact('Time', task.service ? (took === undefined ? '' : span(took)) : took === undefined ? (task.hours ? `${hours(task.hours)} expected` : '') : `${span(took)}${task.hours ? ` of ${hours(task.hours)} expected` : ''}`),
       fact('Saved', task.progress && task.state !== 'succeeded' ? percent(task.progress) : ''),
       fact('Cost', job.cost(task) > 0 ? usd(job.cost(task)) : ''),
       fact('Kept', task.keptUntil ? `its machine, until ${moment(at(task.keptUntil), job.now())}: tradewind shell reaches it` : ''),

@@ -122,9 +122,9 @@ export class Tasks {
     }
     set(r.cells.attempts, task.attempts ? String(task.attempts) : '–');
     r.cells.attempts.classList.toggle('warn', task.attempts > 1);
-    set(r.cells.progress, state === 'succeeded' ? '100%' : task.progress ? percent(task.progress) : '–');
+    set(r.cells.progress, task.service ? (task.ready ? 'ready' : 'not ready') : state === 'succeeded' ? '100%' : task.progress ? percent(task.progress) : '–');
     const took = taken(task, this.job.now());
-    set(r.cells.time, took === undefined ? (task.hours ? `~${span(task.hours * 3600000)}` : '–') : span(took));
+    set(r.cells.time, took === undefined ? (task.hours && !task.service ? `~${span(task.hours * 3600000)}` : '–') : span(took));
     r.cells.time.classList.toggle('muted', took === undefined);
     set(r.cells.cost, this.job.cost(task) > 0 ? usd(this.job.cost(task)) : '–');
   }

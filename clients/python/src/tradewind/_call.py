@@ -173,6 +173,7 @@ def joined(whole: JobDetail | None, more: JobDetail) -> JobDetail:
             "task_list": [*(whole.task_list or []), *(more.task_list or [])],
             "plans": [*(whole.plans or []), *(more.plans or [])],
             "attempts": [*(whole.attempts or []), *(more.attempts or [])],
+            "services": [*(whole.services or []), *(more.services or [])],
         }
     )
 

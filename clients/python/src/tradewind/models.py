@@ -1420,6 +1420,29 @@ class Sum(BaseModel):
     value: Annotated[str, Field(json_schema_extra={'contentEncoding': 'base64'})]
 
 
+class ServiceView(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    current: int
+    """
+    How many of those are of the version that the job goes by, after an update
+    """
+    name: str
+    """
+    Name of the service
+    """
+    ready: int
+    """
+    How many of them are ready
+    """
+    replicas: int
+    """
+    How many replicas it is to have
+    """
+
+
 class Suspension(BaseModel):
     model_config = ConfigDict(
         extra='allow',
@@ -1456,6 +1479,10 @@ class TaskView(BaseModel):
         extra='allow',
         populate_by_name=True,
     )
+    address: str | None = None
+    """
+    Of a replica that is ready: where, HOST:PORT
+    """
     after: list[int] | None = None
     """
     Indexes of the tasks it waits for
@@ -1496,9 +1523,17 @@ class TaskView(BaseModel):
     """
     Share of the work saved, 0 to 1
     """
+    ready: bool | None = None
+    """
+    Of a replica: it can be used
+    """
     reason: str | None = None
     """
     Why it failed
+    """
+    service: str | None = None
+    """
+    The service that it is a replica of
     """
     started: AwareDatetime | None = None
     """
@@ -1507,6 +1542,10 @@ class TaskView(BaseModel):
     state: str
     """
     waiting, queued, admitted, launching, running, succeeded, failed or cancelled
+    """
+    unready: str | None = None
+    """
+    Of a replica that was ready: why it is not any more
     """
     usd: float
     """
@@ -1546,6 +1585,37 @@ class TaskWhy(BaseModel):
     usd: float
     """
     Expected cost there, USD
+    """
+
+
+class Update(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    before: int
+    """
+    The version of before
+    """
+    done: AwareDatetime | None = None
+    """
+    When all replicas were replaced
+    """
+    failed: str | None = None
+    """
+    Why it was stopped: the services go on as they were before
+    """
+    plan: int
+    """
+    The first plan that is made for it
+    """
+    since: AwareDatetime
+    """
+    When somebody asked for it
+    """
+    spec: int
+    """
+    Version of what the services are, 1 before the first update
     """
 
 
@@ -2095,6 +2165,10 @@ class JobDetail(BaseModel):
     """
     Why it failed, or what it waits for
     """
+    services: list[ServiceView] | None = None
+    """
+    The services in the order of the file, with the first tasks
+    """
     source: str | None = None
     """
     Where it came from
@@ -2126,6 +2200,10 @@ class JobDetail(BaseModel):
     tasks: int
     """
     Number of tasks
+    """
+    update: Update | None = None
+    """
+    The last update of its services
     """
 
 
@@ -2209,6 +2287,10 @@ class JobView(BaseModel):
     tasks: int
     """
     Number of tasks
+    """
+    update: Update | None = None
+    """
+    The last update of its services
     """
 
 
@@ -2554,6 +2636,10 @@ class Submitted(BaseModel):
     tasks: int
     """
     Number of tasks
+    """
+    update: Update | None = None
+    """
+    The last update of its services
     """
     warnings: list[str] | None = None
     """

@@ -1,0 +1,28 @@
+package planning
+
+import (
+	"github.com/tradewind-broker/tradewind/internal/cli/text"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// serves notes which tasks of a plan are replicas of services, and what an hour of all of them costs.
+func (r *PlanResult) serves(spec *dag.Job, p *record.Plan) {
+	for i := range spec.Tasks {
+		s, c := spec.Tasks[i].Service, p.Of(i)
+		if s == nil || c == nil {
+			continue
+		}
+		r.Tasks[i].Service, r.Tasks[i].Time = s.Of, nil
+		r.ServicesUSDPerHour += c.Offer.USDPerHour * float64(r.Tasks[i].Nodes)
+	}
+}
+
+// servicesTotal says what services cost for as long as they run.
+func (a app) servicesTotal(r *PlanResult) error {
+	if r.ServicesUSDPerHour <= 0 {
+		return nil
+	}
+	return a.Printf("services: %s USD an hour for as long as they run; the plan counts one hour of each replica\n",
+		text.USD(r.ServicesUSDPerHour))
+}

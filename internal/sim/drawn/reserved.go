@@ -1,0 +1,35 @@
+package drawn
+
+import (
+	"github.com/tradewind-broker/tradewind/internal/sim/timeline"
+	"github.com/tradewind-broker/tradewind/internal/sim/weather"
+)
+
+// reservedKinds is the share of what is sold of which an account has some already.
+const reservedKinds = 0.4
+
+// Reserved draws how many machines of what is sold an account has already, by the ID of their listing: of all, or of
+// some; single has it be one of each, so that no gang fits.
+func Reserved(r timeline.Random, all, single bool) map[string]int {
+	machines := map[string]int{}
+	for _, l := range weather.Catalogue() {
+		if r.Chance(reservedKinds) || all {
+			machines[l.ID()] = 1 + r.IntN(3)
+			if single {
+				machines[l.ID()] = 1
+			}
+		}
+	}
+	return machines
+}
+
+// Committed draws how many vCPUs an account has committed itself to use, by CLOUD/REGION.
+func Committed(r timeline.Random, all bool) map[string]int {
+	cpus := map[string]int{}
+	for _, l := range weather.Catalogue() {
+		if id := l.Cloud + "/" + l.Region; cpus[id] == 0 && (r.Chance(reservedKinds) || all) {
+			cpus[id] = 4 * (1 + r.IntN(5))
+		}
+	}
+	return cpus
+}

@@ -1,0 +1,248 @@
+package attempt
+
+import (
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/broker/book"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// A replica of a service has no work to save, and its place is taken before it goes: its task is handed over. It waits
+// in its queue and is admitted again while the attempt before still runs. That one is let go of when the new one is
+// ready, or its machine is taken.
+
+// How replicas are probed and replaced, by the broker's clock.
+const (
+	probeEvery = 10 * time.Second
+	// unreadyFor is how long one goes on that was ready and is not, while another is to take its place.
+	unreadyFor = 10 * time.Minute
+	// drainFor is how long one has to end that is let go of.
+	drainFor = 2 * time.Minute
+	// settledAfter is for how long one has to have been ready for what was before not to count any more.
+	settledAfter = 10 * time.Minute
+	// MostMisses is how many attempts in a row may end before they are ready, where no other replica is.
+	MostMisses = 6
+	// The second that fails in a row is tried again after backOff, and each one after it twice as late.
+	backOff, maxBackOff = 30 * time.Second, 10 * time.Minute
+)
+
+// The least that programs are given, however compressed the broker's time is.
+const (
+	leastDelay = 10 * time.Second
+	leastEvery = 200 * time.Millisecond
+)
+
+// serviceOf is what the nodes of a replica are told; nil of a task that ends.
+func serviceOf(cfg record.Config, spec *dag.Job, task int) *wire.Service {
+	s := spec.Tasks[task].Service
+	if s == nil {
+		return nil
+	}
+	r, every := &s.Readiness, max(cfg.Wall(probeEvery), leastEvery)
+	return &wire.Service{
+		Name: s.Of, Replica: slices.Index(spec.Replicas(task), task), Port: s.Port, Path: r.Path, Post: r.Post,
+		Headers: r.Headers, InitialDelay: max(cfg.Wall(r.Delay()), min(r.Delay(), leastDelay)), Every: every,
+		Timeout: r.Patience(), Patience: max(cfg.Wall(unreadyFor), 2*wire.UnreadyAfter*every),
+	}
+}
+
+// Serving is what a report of a replica is decided on besides.
+type Serving struct {
+	older  []Losing // of the same task, that still run
+	others bool     // another replica of its service is ready
+	ledger record.Ledger
+	// rolling is nil while nothing is updated.
+	rolling *Rolling
+}
+
+// LoadServing loads what a report of a replica is decided on besides.
+func (st *Reporting) LoadServing(u book.Reader, spec *dag.Job) (err error) {
+	cl := &st.Cluster
+	if st.Attempt, _, err = book.Get[record.Attempt](u, record.AttemptKey(cl.Job, cl.Task, cl.Attempt)); err != nil {
+		return err
+	}
+	cl.Tell(&st.Attempt)
+	if st.serving.ledger, _, err = book.Get[record.Ledger](u, record.LedgerKey(cl.Job)); err != nil {
+		return err
+	}
+	all, err := book.List[record.Cluster](u, record.JobPart(cl.Job), record.ClusterPrefix, 0)
+	if err != nil {
+		return err
+	}
+	if st.Job.Update.Open() {
+		if st.serving.rolling, err = LoadRolling(u, st.Job, spec); err != nil {
+			return err
+		}
+	}
+	of := spec.Replicas(cl.Task)
+	for i := range all {
+		switch other := &all[i]; {
+		case other.ID == cl.ID || !slices.Contains(of, other.Task):
+		case other.Task == cl.Task && other.Attempt < cl.Attempt && Keeps(*other):
+			l, found, err := LoadLosing(u, other.ID)
+			if err != nil {
+				return err
+			}
+			if found {
+				st.serving.older = append(st.serving.older, l)
+			}
+			st.serving.others = st.serving.others || other.Serves()
+		default:
+			st.serving.others = st.serving.others || other.Serves()
+		}
+	}
+	return nil
+}
+
+// current says that the task of a replica is still this attempt's: it was not handed over.
+func (l Losing) current() bool {
+	return l.Task.Attempt == l.Cluster.Attempt && l.Task.State != record.TaskQueued
+}
+
+// losing is the same of a report.
+func (st *Reporting) losing() Losing {
+	return Losing{Job: st.Job, Task: st.Task, Attempt: st.Attempt, Cluster: st.Cluster}
+}
+
+// replicaReady notes that a replica can be used: those that it replaces are let go of.
+func (st *Reporting) replicaReady(r wire.Report, cfg record.Config) (d record.Decision) {
+	cl := &st.Cluster
+	if cl.Outcome != "" || st.Rank != 0 {
+		d.Put(record.ClusterKey(cl.ID), *cl)
+		return d
+	}
+	cl.Ready, cl.Unready = st.Now, ""
+	if host := cl.Nodes[0].Address; r.Port > 0 {
+		cl.Reached = net.JoinHostPort(host, strconv.Itoa(r.Port))
+	}
+	d.Put(record.ClusterKey(cl.ID), *cl)
+	if cl.State == record.ClusterDoomed {
+		return d
+	}
+	outdated := st.Job.Update.Open() && cl.Spec != st.Job.Spec.Version
+	if st.Task.Attempt == cl.Attempt && st.Task.State == record.TaskQueued && !outdated { // nothing has to replace it
+		d.Del(record.WaitKey(st.Job.Queue, record.WaitingOf(st.Job, st.Task)))
+		st.Task.State, st.Task.StartedAt = record.TaskRunning, cl.Running
+		d.Put(record.TaskKey(cl.Job, cl.Task), st.Task)
+	}
+	for _, l := range st.serving.older {
+		more := letGo(l, record.LeaveReplaced, fmt.Sprintf("attempt %d has taken its place", cl.Attempt), cfg, st.Now)
+		d.Add(more)
+	}
+	if r := st.serving.rolling; r != nil {
+		r.takes(*cl, st.Task)
+		d.Add(r.Step(st.Now))
+	}
+	return d
+}
+
+// letGo has a replica end, with the time for what it has begun to answer; one that does not run yet ends at once.
+func letGo(l Losing, why record.Leaving, reason string, cfg record.Config, now time.Time) record.Decision {
+	if l.Cluster.Command == "" {
+		l.Cluster.Leaving = why
+		return DecideLost(l, record.OutcomeMoved, reason, now)
+	}
+	return DecideLeave(l.Cluster, why, reason, min(drainFor, cfg.Overhead), now)
+}
+
+// replicaUnready notes that a replica cannot be used any more, and has another one take its place: beside it, or after
+// it where the budget has too little for both.
+func (st *Reporting) replicaUnready(r wire.Report, cfg record.Config) (d record.Decision) {
+	cl := &st.Cluster
+	if cl.Outcome == "" && st.Rank == 0 {
+		cl.Ready, cl.Unready = time.Time{}, record.Clip(r.Message)
+	}
+	l := st.losing()
+	if cl.Outcome != "" || cl.State != record.ClusterUp || !l.current() || st.Job.State != record.JobRunning ||
+		st.Job.Suspended() != nil {
+		d.Put(record.ClusterKey(cl.ID), *cl)
+		return d
+	}
+	reason := "not ready any more: " + cl.Unready
+	left := st.Job.BudgetUSD - st.serving.ledger.SpentUSD - st.serving.ledger.ReservedUSD
+	if st.Job.BudgetUSD > 0 && left < st.Attempt.ReservedUSD {
+		l.Cluster = *cl
+		return letGo(l, record.LeaveUnready, reason, cfg, st.Now)
+	}
+	d.Put(record.ClusterKey(cl.ID), *cl)
+	handOver(&d, l, st.Job.Plan.Version, reason, st.Now)
+	d.Emit(events.CapacityFreed{Queue: st.Job.Queue})
+	return d
+}
+
+// handOver has a replica's task wait to be admitted again, under a plan of at least a version, while its attempt still
+// runs.
+func handOver(d *record.Decision, l Losing, minPlan int, reason string, now time.Time) {
+	l.Task.ReadyAt = now
+	if minPlan <= l.Job.Plan.Version {
+		rejoin(d, l.Job, l.Task, reason)
+		return
+	}
+	d.Requeue(l.Job, l.Task, minPlan)
+	d.Replan(l.Job, reason)
+}
+
+// replicaEnded ends the attempt of a replica that ended by itself, and has another one take its place. One that is not
+// ready again and again fails the job, unless another replica is: then it is tried for as long as it takes.
+func (st *Reporting) replicaEnded(r wire.Report) (d record.Decision) {
+	cl := &st.Cluster
+	l, never := st.losing(), cl.Ready.IsZero() && cl.Unready == ""
+	reason := fmt.Sprintf("it ended with exit code %d", r.ExitCode)
+	switch {
+	case r.Event == wire.Failed && r.ExitCode == 0:
+		reason = r.Message
+	case r.Message != "":
+		reason += ": " + r.Message
+	}
+	if r.Phase != "" && r.Phase != wire.PhaseRun {
+		reason = r.Phase + ": " + reason
+	}
+	current := l.current()
+	cl.Outcome, cl.Reason = record.OutcomeFailed, reason
+	st.Attempt.Outcome, st.Attempt.Reason, st.Attempt.Ended = record.OutcomeFailed, reason, st.Now
+	d.Put(record.ClusterKey(cl.ID), *cl)
+	d.Put(record.AttemptKey(cl.Job, cl.Task, cl.Attempt), st.Attempt)
+	lost := events.ClusterLost{Cluster: cl.ID, Job: cl.Job, Reason: reason}
+	if !current || st.Job.State == record.JobEnding || st.Job.State.Over() {
+		d.Emit(lost)
+		return d
+	}
+	if u := &st.Job.Update; never && u.Open() && u.Failed == "" && cl.Spec == u.Spec {
+		d.Emit(lost)
+		st.stopUpdate(&d, reason)
+		return d
+	}
+	settled := !cl.Ready.IsZero() && st.Now.Sub(cl.Ready) >= settledAfter
+	if st.Task.Misses++; settled {
+		st.Task.Misses = 0
+	}
+	if never && st.Task.Misses >= MostMisses && !st.serving.others {
+		st.Task.State, st.Task.Reason, st.Task.EndedAt = record.TaskFailed, reason, st.Now
+		d.Put(record.TaskKey(cl.Job, cl.Task), st.Task)
+		d.Emit(events.TaskFailed{Job: cl.Job, Task: cl.Task, Attempt: cl.Attempt, Cluster: cl.ID,
+			ExitCode: r.ExitCode, Final: true,
+			Message: fmt.Sprintf("service %s does not come up: it has ended %d times in a row before it was ready; "+
+				"the last time: %s", st.Spec.Service.Of, st.Task.Misses, reason)})
+		return d
+	}
+	d.Emit(lost)
+	st.Task.NotBefore = st.Now.Add(waitAfter(st.Task.Misses))
+	st.Task.ReadyAt = st.Now
+	rejoin(&d, st.Job, st.Task, reason)
+	return d
+}
+
+// waitAfter is how long a replica is not tried again that has failed so often in a row.
+func waitAfter(misses int) time.Duration {
+	if misses < 2 {
+		return 0
+	}
+	return min(backOff<<min(misses-2, 16), maxBackOff)
+}

@@ -1,0 +1,97 @@
+package attempt
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/broker/book"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// SpecOf is the spec that a cluster runs: while services are updated, some run that of before.
+func SpecOf(u book.Reader, job record.Job, cl record.Cluster) (*dag.Job, error) {
+	job.Spec = job.SpecAt(cl.Spec)
+	return u.Spec(job)
+}
+
+// Rolling is what the next step of an update is decided on: one replica is handed over after the other, each when the
+// one before is ready, so that there are never fewer for the update.
+type Rolling struct {
+	Job      record.Job
+	Spec     *dag.Job
+	tasks    []record.Task
+	clusters []record.Cluster
+}
+
+// LoadRolling loads what the next step of an update of a job is decided on.
+func LoadRolling(u book.Reader, job record.Job, spec *dag.Job) (r *Rolling, err error) {
+	r = &Rolling{Job: job, Spec: spec}
+	r.tasks, r.clusters, err = TasksNow(u, job.ID)
+	return r, err
+}
+
+// takes has a decision be on a cluster and its task as they are about to be.
+func (r *Rolling) takes(cl record.Cluster, task record.Task) {
+	for i := range r.clusters {
+		if r.clusters[i].ID == cl.ID {
+			r.clusters[i] = cl
+		}
+	}
+	if i, ok := record.TaskAt(r.tasks, task.Index); ok {
+		r.tasks[i] = task
+	}
+}
+
+// cluster is that of the last attempt of a task; nil where it has none.
+func (r *Rolling) cluster(t record.Task) *record.Cluster {
+	for i := range r.clusters {
+		if cl := &r.clusters[i]; cl.Task == t.Index && cl.Attempt == t.Attempt {
+			return cl
+		}
+	}
+	return nil
+}
+
+// Step hands over the first replica that does not run what it is to, if all are ready, and notes when all do.
+func (r *Rolling) Step(now time.Time) (d record.Decision) {
+	job := r.Job
+	if !job.Update.Open() || job.State != record.JobRunning || job.Suspended() != nil {
+		return d
+	}
+	next := -1
+	for i := range r.Spec.Tasks {
+		at, begun := record.TaskAt(r.tasks, i)
+		if r.Spec.Tasks[i].Service == nil || !begun {
+			continue
+		}
+		cl := r.cluster(r.tasks[at])
+		if r.tasks[at].State != record.TaskRunning || cl == nil || !cl.Serves() {
+			return d // it goes on when that is ready
+		}
+		if next < 0 && cl.Spec != job.Spec.Version {
+			next = at
+		}
+	}
+	if next < 0 {
+		job.Update.Done = now
+		d.PutJob(job)
+		return d
+	}
+	reason := fmt.Sprintf("updated to version %d", job.Spec.Version)
+	if job.Update.Failed != "" {
+		reason = "the update was stopped"
+	}
+	handOver(&d, Losing{Job: job, Task: r.tasks[next]}, job.Plan.Version+1, reason, now)
+	return d
+}
+
+// stopUpdate has a job go by the spec of before, as the first replica of an update has ended before it was ready. The
+// one that it was to replace goes on until another one of before has taken its place.
+func (st *Reporting) stopUpdate(d *record.Decision, reason string) {
+	st.Job.StopUpdate(fmt.Sprintf("%s of version %d does not become ready: %s", st.Spec.Name, st.Cluster.Spec, reason))
+	d.PutJob(st.Job)
+	st.Task.Misses, st.Task.ReadyAt = 0, st.Now
+	d.Requeue(st.Job, st.Task, st.Job.Plan.Version+1)
+	d.Replan(st.Job, "the update was stopped: "+reason)
+}

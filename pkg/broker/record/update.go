@@ -1,0 +1,69 @@
+package record
+
+import (
+	"slices"
+	"time"
+)
+
+// Update is the last update of a job's services: another spec, by which one replica after the other is replaced. Where
+// the first of them does not become ready the job goes on by the spec of before, as what Failed says why.
+type Update struct {
+	Spec   int       `json:"spec" doc:"Version of what the services are, 1 before the first update"`
+	Before int       `json:"before" doc:"The version of before"`
+	Plan   int       `json:"plan" doc:"The first plan that is made for it"`
+	Since  time.Time `json:"since" doc:"When somebody asked for it"`
+	Done   time.Time `json:"done,omitzero" doc:"When all replicas were replaced"`
+	Failed string    `json:"failed,omitempty" doc:"Why it was stopped: the services go on as they were before"`
+}
+
+// Open says that there may be replicas that are still to be replaced.
+func (u *Update) Open() bool { return u.Spec > 0 && u.Done.IsZero() }
+
+// maxWas is how many specs of before are known: replicas may run them while one update follows the other.
+const maxWas = 8
+
+// SpecAt is a version of the spec: that of now where it is not known any more.
+func (j *Job) SpecAt(version int) Blob {
+	for _, was := range j.Was {
+		if was.Version == version && version > 0 {
+			return was
+		}
+	}
+	return j.Spec
+}
+
+// SpecFor is the spec that an attempt is made by that was admitted under a plan.
+func (j *Job) SpecFor(plan int) Blob {
+	if j.Update.Spec == j.Spec.Version && plan < j.Update.Plan {
+		return j.SpecAt(j.Update.Before) // its machines were chosen for that
+	}
+	return j.Spec
+}
+
+// Updated has a job go by another spec from now on.
+func (j *Job) Updated(spec Blob, now time.Time) {
+	j.Update = Update{Spec: spec.Version, Before: j.Spec.Version, Plan: j.Plan.Version + 1, Since: now}
+	j.goBy(spec)
+}
+
+// goBy has a job go by a spec, and remembers the one of before.
+func (j *Job) goBy(spec Blob) {
+	was := slices.DeleteFunc(slices.Clone(j.Was), func(b Blob) bool { return b.Version == spec.Version })
+	was = append(was, j.Spec)
+	j.Was, j.Spec = was[max(len(was)-maxWas, 0):], spec
+}
+
+// NextSpec is the version of the next spec.
+func (j *Job) NextSpec() int {
+	last := j.Spec.Version
+	for _, was := range j.Was {
+		last = max(last, was.Version)
+	}
+	return last + 1
+}
+
+// StopUpdate has a job go by the spec of before its last update.
+func (j *Job) StopUpdate(why string) {
+	j.goBy(j.SpecAt(j.Update.Before))
+	j.Update.Failed = Clip(why)
+}

@@ -1,0 +1,72 @@
+// Package serving changes services while they run.
+package serving
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/broker/attempt"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
+	"github.com/tradewind-broker/tradewind/pkg/broker/view"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// Wanted is what the services of a job are to be from now on.
+type Wanted struct {
+	Job  string
+	Spec *dag.Job
+	Key  string // the same key is the same update, however often it is asked for; empty is always another one
+	// Seal seals the values of its secrets; nil leaves those of before.
+	Seal func(context.Context) ([]byte, error)
+}
+
+// Update has the replicas of a job's services be replaced, one after the other, by what they are to be. It fails with
+// ErrNotFound, with ErrOver, and with a *dag.Error for what cannot take the place of what runs.
+func Update(ctx context.Context, l *unit.Loader, w Wanted) (job record.Job, err error) {
+	digest := record.ShortHash(w.Job, w.Key, l.Now().String())
+	err = l.Transact(ctx, events.FnSubmit, "update/"+w.Job+"/"+digest, false, func(u *unit.Unit) error {
+		if job, err = view.LoadJob(u, w.Job); err != nil {
+			return err
+		}
+		if job.State == record.JobEnding || job.State.Over() {
+			return fmt.Errorf("job %s: %w", w.Job, record.ErrOver)
+		}
+		if !job.Heard.First(w.Key) {
+			return record.ErrSkip
+		}
+		old, err := u.Spec(job)
+		if err != nil {
+			return err
+		}
+		if err := w.Spec.CheckUpdate(old); err != nil {
+			return err
+		}
+		p, err := unit.Pack(job.ID, "spec", job.NextSpec(), digest, w.Spec)
+		if err == nil {
+			err = p.Save(ctx, l.Store, u)
+		}
+		if err != nil {
+			return err
+		}
+		job.Updated(p.Blob, u.Now)
+		var d record.Decision
+		d.PutJob(job)
+		if w.Seal != nil {
+			sealed, err := w.Seal(ctx)
+			if err != nil {
+				return err
+			}
+			d.Put(record.SecretsKey(job.ID), record.Secrets{Sealed: sealed})
+		}
+		r, err := attempt.LoadRolling(u, job, w.Spec)
+		if err != nil {
+			return err
+		}
+		d.Replan(job, fmt.Sprintf("updated to version %d", job.Spec.Version))
+		d.Add(r.Step(u.Now))
+		return u.Apply(d)
+	})
+	return job, err
+}

@@ -1,0 +1,246 @@
+package skypilot
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/tradewind-broker/tradewind/internal/fault"
+	"github.com/tradewind-broker/tradewind/internal/yamlfile"
+)
+
+// skyService is the service section of a task.
+type skyService struct {
+	dag.Service
+	at       *yaml.Node
+	replicas int
+	least    int // of its replica_policy
+	policyAt *yaml.Node
+}
+
+// readService reads a service section. SkyPilot scales between bounds by the requests that its load balancer counts;
+// here the lower one runs, which is told.
+func (r *reader) readService(t *skyTask, n *yaml.Node) error {
+	y := &r.Reader
+	s := &skyService{at: n}
+	count := func(to func(*skyService) *int) func(*skyService, *yaml.Node) error {
+		return yamlfile.TextField(y, to, func(s string) (int, error) { return dag.ParseInt(s, 1, dag.MaxReplicas) })
+	}
+	ignored := func(field string) func(*skyService, *yaml.Node) error {
+		return func(_ *skyService, n *yaml.Node) error {
+			r.job.Warn(yamlfile.PositionOf(n), "service."+field, notActedOn)
+			return nil
+		}
+	}
+	known := yamlfile.Fields[*skyService]{
+		"replicas": count(func(s *skyService) *int { return &s.replicas }),
+		"ports":    yamlfile.TextField(y, func(s *skyService) *int { return &s.Port }, parsePort),
+		"readiness_probe": func(s *skyService, n *yaml.Node) error {
+			return r.readProbe(&s.Readiness, n)
+		},
+		"replica_policy": func(s *skyService, n *yaml.Node) error {
+			s.policyAt = n
+			return r.readPolicy(s, n, count(func(s *skyService) *int { return &s.least }))
+		},
+		"load_balancing_policy": ignored("load_balancing_policy"),
+		"tls":                   ignored("tls"),
+		"pool":                  ignored("pool"),
+		"workers":               ignored("workers"),
+	}
+	for field, read := range known { // without a value, a field is as if it were not there
+		known[field] = func(s *skyService, n *yaml.Node) error {
+			if yamlfile.IsNull(n) {
+				return nil
+			}
+			return read(s, n)
+		}
+	}
+	if err := yamlfile.ReadFields(y, n, known, s); err != nil {
+		return err
+	}
+	switch {
+	case s.replicas > 0 && s.least > 0:
+		return fault.Within("replica_policy", r.Fault(s.policyAt, "stands beside replicas", "leave one of the two out"))
+	case s.replicas == 0:
+		s.replicas = max(s.least, 1)
+	}
+	t.service = s
+	return nil
+}
+
+// readPolicy reads between which bounds a service would be scaled.
+func (r *reader) readPolicy(s *skyService, n *yaml.Node, least func(*skyService, *yaml.Node) error) error {
+	known := yamlfile.Fields[*skyService]{"min_replicas": least}
+	for _, field := range []string{"max_replicas", "num_overprovision", "target_qps_per_replica", "qps_upper_threshold",
+		"qps_lower_threshold", "dynamic_ondemand_fallback", "base_ondemand_fallback_replicas", "spot_placer",
+		"upscale_delay_seconds", "downscale_delay_seconds"} {
+		known[field] = func(*skyService, *yaml.Node) error { return nil }
+	}
+	if err := yamlfile.ReadFields(&r.Reader, n, known, s); err != nil {
+		return err
+	}
+	r.job.Warn(yamlfile.PositionOf(n), "service.replica_policy",
+		fmt.Sprintf("there is no scaling by load: %s, its min_replicas, runs", plural(max(s.least, 1), "replica")))
+	return nil
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return strconv.Itoa(n) + " " + what + "s"
+}
+
+func parsePort(s string) (int, error) { return dag.ParseInt(s, 1, 65535) }
+
+// parseSeconds reads a number of seconds.
+func parseSeconds(s string) (time.Duration, error) {
+	seconds, err := strconv.ParseFloat(s, 64)
+	if err != nil || !(seconds > 0) || seconds > dag.MaxDuration.Seconds() {
+		return 0, fault.New(fault.Quote(s)+" is not a number of seconds", "")
+	}
+	return time.Duration(seconds * float64(time.Second)), nil
+}
+
+// readProbe reads a readiness probe: a path, or a mapping.
+func (r *reader) readProbe(to *dag.Readiness, n *yaml.Node) error {
+	y := &r.Reader
+	path := yamlfile.TextField(y, func(r *dag.Readiness) *string { return &r.Path },
+		yamlfile.Checked(dag.CheckProbePath))
+	if n.Kind == yaml.ScalarNode {
+		return path(to, n)
+	}
+	err := yamlfile.ReadFields(y, n, yamlfile.Fields[*dag.Readiness]{
+		"path": path,
+		"initial_delay_seconds": yamlfile.TextField(y, func(r *dag.Readiness) *time.Duration { return &r.InitialDelay },
+			parseSeconds),
+		"timeout_seconds": yamlfile.TextField(y, func(r *dag.Readiness) *time.Duration { return &r.Timeout },
+			parseSeconds),
+		"post_data": r.readPost,
+		"headers": func(to *dag.Readiness, n *yaml.Node) error {
+			entries, err := r.Mapping(n)
+			if err != nil {
+				return err
+			}
+			to.Headers = make(map[string]string, len(entries))
+			for _, e := range entries {
+				if to.Headers[e.Key], err = r.Text(e.Node); err == nil {
+					err = fault.At(yamlfile.PositionOf(e.Node), dag.CheckHeader(e.Key, to.Headers[e.Key]))
+				}
+				if err != nil {
+					return fault.WithinKey(e.Key, err)
+				}
+			}
+			return nil
+		},
+	}, to)
+	if err == nil && to.Path == "" {
+		err = fault.Within("path", r.Fault(n, "is missing", "say what is asked for, such as /health"))
+	}
+	if err == nil {
+		err = fault.At(yamlfile.PositionOf(n), to.Check())
+	}
+	return err
+}
+
+// readPost reads what a probe posts: text, or what is sent as JSON.
+func (r *reader) readPost(to *dag.Readiness, n *yaml.Node) error {
+	if n.Kind == yaml.ScalarNode {
+		s, err := r.Text(n)
+		to.Post = s
+		return err
+	}
+	var value any
+	if err := n.Decode(&value); err != nil {
+		return r.Fault(n, "cannot be sent as JSON", "")
+	}
+	body, err := json.Marshal(value)
+	if err != nil {
+		return r.Fault(n, "cannot be sent as JSON", "")
+	}
+	to.Post = string(body)
+	if to.Headers == nil {
+		to.Headers = map[string]string{"Content-Type": "application/json"}
+	}
+	return nil
+}
+
+// readPorts reads what resources open: of a service, where it listens.
+func (r *reader) readPorts(t *skyTask, n *yaml.Node) error {
+	if t.portsAt == nil && !yamlfile.IsNull(n) {
+		t.portsAt = n
+	}
+	return nil
+}
+
+// replicas are the tasks that a document becomes.
+func (r *reader) replicas(t *skyTask) ([]dag.Task, error) {
+	s := t.service
+	if s == nil {
+		if t.portsAt != nil {
+			r.job.Warn(yamlfile.PositionOf(t.portsAt), "resources.ports", notActedOn)
+		}
+		return []dag.Task{t.Task}, nil
+	}
+	if n := t.portsAt; n != nil && s.Port == 0 {
+		if n.Kind == yaml.SequenceNode && len(n.Content) > 0 {
+			if len(n.Content) > 1 {
+				r.job.Warn(yamlfile.PositionOf(n), "resources.ports", "the service listens on the first")
+			}
+			n = n.Content[0]
+		}
+		text, err := r.Text(n)
+		if err == nil {
+			s.Port, err = parsePort(text)
+		}
+		if err != nil {
+			return nil, fault.Within("resources", fault.Within("ports", fault.At(yamlfile.PositionOf(n), err)))
+		}
+	}
+	if s.Port == 0 {
+		return nil, fault.Within("service", r.Fault(s.at, "has no port", "say where it listens: resources.ports"))
+	}
+	t.Service, t.Retries = &s.Service, 0
+	s.Of = t.Name
+	if err := t.CheckService(); err != nil {
+		return nil, fault.At(yamlfile.PositionOf(t.at), err)
+	}
+	if s.replicas == 1 {
+		return []dag.Task{t.Task}, nil
+	}
+	out := make([]dag.Task, s.replicas)
+	for i := range out {
+		out[i] = t.Task
+		out[i].Name = r.names.Name(t.Name+"."+strconv.Itoa(i), "task")
+	}
+	return out, nil
+}
+
+// chain makes each task wait for the one before, and read what it leaves.
+func (r *reader) chain() error {
+	j := r.job
+	if r.parallel {
+		return nil
+	}
+	sizes := dag.NewOutputSizes(j)
+	for i := 1; i < len(r.docs); i++ {
+		before := r.docs[i-1][0]
+		if j.Tasks[before].Service != nil {
+			return j.AtTask(r.docs[i][0], fault.New("comes after a service, which never ends by itself",
+				"write the service last"))
+		}
+		data, err := sizes.Of(before, nil)
+		if err != nil {
+			return j.AtTask(before, fault.Within("outputs", err))
+		}
+		for _, to := range r.docs[i] {
+			j.Edges = append(j.Edges, dag.Edge{From: before, To: to, Data: data})
+		}
+	}
+	return nil
+}
