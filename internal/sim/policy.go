@@ -5,6 +5,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/sim/drawn"
 	"github.com/tradewind-broker/tradewind/internal/sim/timeline"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/broker/session"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
 )
@@ -12,20 +13,38 @@ import (
 // sharePolicy is the share of worlds whose sessions follow a policy of somebody's own.
 const sharePolicy = 0.35
 
+// sharePacked is the share of worlds in which pools are all there is to want, and what runs is moved; shareMoved the
+// share of other worlds with a policy of their own in which it is.
+const (
+	sharePacked = 0.06
+	shareMoved  = 0.4
+)
+
 // ruled is how the sessions of a world decide, and what it takes of jobs and machines for that to matter.
 type ruled struct {
 	rand   timeline.Random
 	policy *scheduler.Policy // nil: as sessions decide by themselves
+	packed bool
+	packs  timeline.Random // of the jobs then
 }
 
 // drawRules draws them. Nothing else that is drawn changes by it.
 func drawRules(seed uint64, opt Options) ruled {
-	x := ruled{rand: timeline.NewRandom(seed, "policy")}
+	x := ruled{rand: timeline.NewRandom(seed, "policy"), packs: timeline.NewRandom(seed, "packed")}
 	has := x.rand.Chance(sharePolicy)
-	if opt.steady || !has && !opt.Break.Policies() {
+	moves := timeline.NewRandom(seed, "moved").Chance(shareMoved) && opt.Break == ""
+	x.packed = x.packs.Chance(sharePacked) && !opt.steady && opt.Break == "" || opt.Break == breaks.Roomless
+	switch {
+	case opt.steady:
 		return x
+	case has || opt.Break.Policies():
+		x.policy = drawn.Policy(x.rand, opt.Break == breaks.Nightless)
+	case x.packed:
+		x.policy = session.OwnPolicy()
 	}
-	x.policy = drawn.Policy(x.rand, opt.Break == breaks.Nightless)
+	if x.policy != nil && (moves || x.packed) {
+		x.policy.Actions = append(x.policy.Actions, scheduler.Moves)
+	}
 	return x
 }
 

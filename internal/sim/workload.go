@@ -42,6 +42,9 @@ func (u *users) populate() {
 		if u.crowded {
 			n += 3 + r.IntN(4)
 		}
+		if u.w.rules.packed {
+			n += 4
+		}
 	}
 	for i := range n {
 		j := u.plan(u.drawJob(i))
@@ -137,6 +140,10 @@ func (u *users) drawJob(n int) *dag.Job {
 		drawn.Task(r, &j.Tasks[i])
 	}
 	u.w.rules.job(j)
+	if u.w.rules.packed {
+		drawn.Packed(u.w.rules.packs, j)
+		return j
+	}
 	drawn.Gang(u.w.rand.gang, j, u.w.opt.Break.Gangs(), u.w.opt.Break == breaks.Headless)
 	drawn.Joining(u.w.rand.join, j, u.w.opt.Break == breaks.Loners)
 	drawn.Roles(u.w.rand.role, j)

@@ -102,6 +102,8 @@ const (
 	// Spendthrift: nobody remembers what was spent in a month, and Hoarding: that anything was set aside of its budget.
 	Spendthrift Kind = "spendthrift"
 	Hoarding    Kind = "hoarding"
+	// Roomless: nobody remembers for whom room on machines is kept while what runs there is moved.
+	Roomless Kind = "roomless"
 	// Mingling: nobody remembers where tasks stand that rules of placement know.
 	Mingling Kind = "mingling"
 )
@@ -111,7 +113,8 @@ func All() []Kind {
 	return []Kind{NoOutbox, NoSeen, NoConditions, NoToken, NoBlock, NoTerminate, LossyBus, NoReconcile, NoBudget,
 		Forgetful, Overtaking, NoPartitions, NoGang, Loners, Herd, Headless, NoHold, OldPrice, Swinging, Asleep,
 		Stuck, NoUploads, Generous, Lasting, Hasty, Homesick, Careless, Stale, Deaf, Restless, Unmeasured,
-		Fleeting, Crowding, Overcommitted, Circling, Impatient, Nameless, Nightless, Mingling, Spendthrift, Hoarding}
+		Fleeting, Crowding, Overcommitted, Circling, Impatient, Nameless, Nightless, Mingling, Spendthrift, Hoarding,
+		Roomless}
 }
 
 // forgotten are fields that a broken store loses: of which records, from where to where.
@@ -185,6 +188,11 @@ func (b Kind) Said(tx store.Tx) store.Tx {
 		return mangle.WithoutField(tx, "attempt#", `,"monthly":tru`, "e")
 	case Nightless:
 		return mangle.WithoutField(tx, "", `,"window":"`, `"`)
+	case Roomless:
+		for range roomless {
+			tx = mangle.WithoutField(tx, "", `,"promises":[`, "]")
+		}
+		return tx
 	case Circling:
 		return mangle.Drop(tx, func(w store.Write) bool {
 			return w.Key.Partition == "blocks" && bytes.Contains(w.Body, []byte("machines of the reservation"))
@@ -201,6 +209,9 @@ func (b Kind) Said(tx store.Tx) store.Tx {
 		return tx
 	}
 }
+
+// roomless is of how many machines in a record is forgotten what is kept.
+const roomless = 8
 
 // Moves says whether the break is of something that takes moving data.
 func (b Kind) Moves() bool {
