@@ -28,12 +28,13 @@ type ruled struct {
 	packs  timeline.Random // of the jobs then
 }
 
-// drawRules draws them. Nothing else that is drawn changes by it.
-func drawRules(seed uint64, opt Options) ruled {
+// drawRules draws them. Nothing else that is drawn changes by it, but in worlds that are packed, which those are not in
+// which deadlines are to be kept.
+func drawRules(seed uint64, opt Options, punctual bool) ruled {
 	x := ruled{rand: timeline.NewRandom(seed, "policy"), packs: timeline.NewRandom(seed, "packed")}
 	has := x.rand.Chance(sharePolicy)
 	moves := timeline.NewRandom(seed, "moved").Chance(shareMoved) && opt.Break == ""
-	x.packed = x.packs.Chance(sharePacked) && !opt.steady && opt.Break == "" || opt.Break == breaks.Roomless
+	x.packed = x.packs.Chance(sharePacked) && !opt.steady && !punctual && opt.Break == "" || opt.Break == breaks.Roomless
 	switch {
 	case opt.steady:
 		return x

@@ -77,7 +77,7 @@ func newWorld(seed uint64, opt Options, f weather.Faults) *world {
 	for _, name := range weather.CloudNames() {
 		w.clouds = append(w.clouds, newProvider(w, name))
 	}
-	w.rules = drawRules(seed, opt)
+	w.rules = drawRules(seed, opt, f.Punctual())
 	w.check.Follow(w.rules.policy)
 	w.yard = newYard(w)
 	w.clouds = append(w.clouds, w.yard.provider)
