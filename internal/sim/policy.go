@@ -34,7 +34,8 @@ func drawRules(seed uint64, opt Options, punctual bool) ruled {
 	x := ruled{rand: timeline.NewRandom(seed, "policy"), packs: timeline.NewRandom(seed, "packed")}
 	has := x.rand.Chance(sharePolicy)
 	moves := timeline.NewRandom(seed, "moved").Chance(shareMoved) && opt.Break == ""
-	x.packed = x.packs.Chance(sharePacked) && !opt.steady && !punctual && opt.Break == "" || opt.Break == breaks.Roomless
+	x.packed = x.packs.Chance(sharePacked) && !opt.steady && !punctual && opt.Break == "" ||
+		opt.Break == breaks.Roomless
 	switch {
 	case opt.steady:
 		return x

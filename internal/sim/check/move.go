@@ -71,6 +71,9 @@ func jobOf(claim string) string {
 
 // checkMoved checks that an attempt that is admitted goes where room was made for it.
 func (c *Checker) checkMoved(s *Job, a record.Attempt) {
+	if s.user == nil || len(c.moves.made) == 0 {
+		return
+	}
 	claim := s.claim(a.Task)
 	m := c.moves.made[claim]
 	if m == nil {
@@ -102,7 +105,8 @@ func (c *Checker) checkMoved(s *Job, a record.Attempt) {
 // machineKept checks what a machine is given anew beside what is kept of it.
 func (c *Checker) machineKept(pool string, was, m *record.PoolMachine) {
 	for _, use := range m.Uses {
-		if was != nil && slices.ContainsFunc(was.Uses, func(u record.PoolUse) bool { return u.Cluster == use.Cluster }) {
+		same := func(u record.PoolUse) bool { return u.Cluster == use.Cluster }
+		if was != nil && slices.ContainsFunc(was.Uses, same) {
 			continue
 		}
 		s := c.Jobs[record.ClusterJob(use.Cluster)]
