@@ -73,8 +73,12 @@ func (s *Session) machines(k *packing, p *record.PoolSeen, parts []int) error {
 		}
 		for j := range part.Machines {
 			m := &part.Machines[j]
-			if left := m.Kept("", s.u.Now); left.Usable(p.Parts[i].Seen[m.ID], s.Config.Pool, s.u.Now) {
-				k.machines = append(k.machines, &left)
+			if len(m.Promises) > 0 {
+				left := m.Kept("", s.u.Now)
+				m = &left
+			}
+			if m.Usable(p.Parts[i].Seen[m.ID], s.Config.Pool, s.u.Now) {
+				k.machines = append(k.machines, m)
 			}
 		}
 	}
