@@ -231,6 +231,10 @@ docs-plots: ## Draw the plots of docs/bidding.md anew
 bench-limits: emulators ## Play the limits of a large deployment, in one process and on DynamoDB Local, with requests counted; writes its section of bench/RESULTS.md
 	$(GO) run ./bench/limits -report bench/RESULTS.md
 
+.PHONY: bench-parsync
+bench-parsync: emulators ## Have up to 8 processes place tasks on one pool over one table on DynamoDB Local, beside the wind tunnel; writes its section of bench/RESULTS.md
+	$(GO) run ./bench/parsync -report bench/RESULTS.md
+
 .PHONY: bench-failover
 bench-failover: ## Measure how long it takes from a cloud's refusal to the next launch on another; writes its section of bench/RESULTS.md
 	$(GO) run ./bench/failover -report bench/RESULTS.md

@@ -55,7 +55,7 @@ func (h *host) fresh() {
 		Data:  data,
 		Store: w.store, Bus: w.bus, Clouds: w.cloudPorts(), Planner: w.planner, Moves: moves(), Tokens: seal,
 		Now:     func() time.Time { return w.Now },
-		Policy:  func(context.Context) *scheduler.Policy { return w.rules.policy },
+		Policy:  func(context.Context) *scheduler.Policy { return w.rules.Policy },
 		Objects: w.users, Prices: priceSource{w},
 		Changed:   w.network.changed,
 		Committed: func() { w.engine.relayWithin(w.rand.engine.Between(0, 50*time.Millisecond)) },

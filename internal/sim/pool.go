@@ -54,7 +54,7 @@ func (y *yard) populate() {
 	r := y.w.rand.pool
 	// that one can be seen only where there are some
 	if has := r.Chance(0.35); y.w.opt.steady ||
-		!has && y.w.opt.Break != breaks.NoPartitions && y.w.opt.Break != breaks.Nightless {
+		!has && y.w.opt.Break != breaks.NoPartitions && y.w.opt.Break != breaks.Nightless && !y.w.rules.Packed {
 		return
 	}
 	for i := range 1 + r.IntN(2) {
@@ -65,6 +65,9 @@ func (y *yard) populate() {
 		if r.Chance(0.4) {
 			s.USDPerHour = r.Uniform(0.01, 0.4)
 		}
+		if y.w.rules.Packed {
+			s.Place, s.USDPerHour = "", 0
+		}
 		y.add(name, s)
 		for n := range 1 + r.IntN(6) {
 			m := &poolMachine{w: y.w, pool: name, id: fmt.Sprintf("%s-m%d", name, n)}
@@ -72,7 +75,10 @@ func (y *yard) populate() {
 			m.report.Capacity = wire.PoolCapacity{CPUs: float64(4 * (1 + r.IntN(4))),
 				MemoryGiB: float64(16 * (1 + r.IntN(3)))}
 			m.report.Type = timeline.Pick(r, []string{"", "", "c5.4xlarge"})
-			y.w.rules.machine(m)
+			if y.w.rules.Packed {
+				m.report.Capacity, m.report.Type = wire.PoolCapacity{CPUs: 8, MemoryGiB: 64}, ""
+			}
+			m.report.Labels = y.w.rules.Labels(y.w.rand.placed)
 			y.w.check.Labelled(name, m.id, m.report.Labels)
 			y.machines = append(y.machines, m)
 			y.w.After(r.Between(0, time.Hour), m.join)

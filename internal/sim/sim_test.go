@@ -92,7 +92,7 @@ func TestABrokenSystemIsNoticed(t *testing.T) {
 		breaks.Loners: 12, breaks.Herd: 6, breaks.Headless: 6, breaks.Restless: 6, breaks.Unmeasured: 6,
 		breaks.Fleeting: 8, breaks.Crowding: 12, breaks.Overcommitted: 12, breaks.Circling: 10, breaks.Impatient: 8,
 		breaks.Nameless: 6, breaks.Nightless: 10, breaks.Mingling: 8, breaks.Spendthrift: 6, breaks.Hoarding: 6,
-		breaks.Abandoned: 12, breaks.Boastful: 12, breaks.Versionless: 16,
+		breaks.Abandoned: 12, breaks.Boastful: 12, breaks.Versionless: 16, breaks.Roomless: 8,
 	}
 	// Of what there is one break for alone, the invariant that has to notice it.
 	by := map[breaks.Kind]string{
@@ -105,7 +105,7 @@ func TestABrokenSystemIsNoticed(t *testing.T) {
 		breaks.Circling: check.InvCircles, breaks.Impatient: check.InvPatience, breaks.Nameless: check.InvSpace,
 		breaks.Nightless: check.InvWindow, breaks.Mingling: check.InvPlaced, breaks.Spendthrift: check.InvMonth,
 		breaks.Hoarding: check.InvMonth, breaks.Abandoned: check.InvReplicas, breaks.Boastful: check.InvHandOver,
-		breaks.Versionless: check.InvUpdate,
+		breaks.Versionless: check.InvUpdate, breaks.Roomless: check.InvMove,
 	}
 	for _, b := range breaks.All() {
 		t.Run(string(b), func(t *testing.T) {

@@ -42,6 +42,9 @@ func (u *users) populate() {
 		if u.crowded {
 			n += 3 + r.IntN(4)
 		}
+		if u.w.rules.Packed {
+			n += 4
+		}
 	}
 	for i := range n {
 		j := u.plan(u.drawJob(i))
@@ -137,7 +140,11 @@ func (u *users) drawJob(n int) *dag.Job {
 	for i := range j.Tasks {
 		drawn.Task(r, &j.Tasks[i])
 	}
-	u.w.rules.job(j)
+	u.w.rules.Job(j)
+	if u.w.rules.Packed {
+		drawn.Packed(u.w.rules.Packs, j)
+		return j
+	}
 	drawn.Gang(u.w.rand.gang, j, u.w.opt.Break.Gangs(), u.w.opt.Break == breaks.Headless)
 	drawn.Joining(u.w.rand.join, j, u.w.opt.Break == breaks.Loners)
 	drawn.Roles(u.w.rand.role, j)

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tradewind-broker/tradewind/internal/sim/check"
+	"github.com/tradewind-broker/tradewind/internal/sim/drawn"
 	"github.com/tradewind-broker/tradewind/internal/sim/timeline"
 	"github.com/tradewind-broker/tradewind/internal/sim/weather"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
@@ -38,7 +39,7 @@ type world struct {
 	moves   bool // data goes to the store by grants, and comes from there
 	planner *notedPlanner
 	users   *users
-	rules   ruled // how sessions decide
+	rules   drawn.Rules // how sessions decide
 	yard    *yard
 	check   *check.Checker
 }
@@ -77,8 +78,8 @@ func newWorld(seed uint64, opt Options, f weather.Faults) *world {
 	for _, name := range weather.CloudNames() {
 		w.clouds = append(w.clouds, newProvider(w, name))
 	}
-	w.rules = drawRules(seed, opt)
-	w.check.Follow(w.rules.policy)
+	w.rules = drawn.NewRules(seed, opt.steady, f.Punctual(), opt.Break)
+	w.check.Follow(w.rules.Policy)
 	w.yard = newYard(w)
 	w.clouds = append(w.clouds, w.yard.provider)
 	w.network = &network{w: w}

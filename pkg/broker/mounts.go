@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
+	"github.com/tradewind-broker/tradewind/pkg/broker/life"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
@@ -39,7 +39,7 @@ func (b *Broker) makeBuckets(ctx context.Context, job string, t *dag.Task) error
 	return nil
 }
 
-func (b *Broker) makeBucket(ctx context.Context, job, bucket string, life dag.Bucket) error {
+func (b *Broker) makeBucket(ctx context.Context, job, bucket string, lasts dag.Bucket) error {
 	key := record.BucketKey(bucket)
 	_, err := b.Data.List(ctx, bucket, "")
 	there := err == nil
@@ -51,30 +51,12 @@ func (b *Broker) makeBucket(ctx context.Context, job, bucket string, life dag.Bu
 		if err != nil {
 			return err
 		}
-		return u.Apply(decideBucket(was, known, there, bucket, job, life, u.Now))
+		return u.Apply(life.DecideBucket(was, known, there, bucket, job, lasts, u.Now))
 	})
 	if err != nil || there {
 		return err
 	}
 	return grant.MakeBucket(ctx, b.Data, bucket)
-}
-
-// decideBucket notes for whom a bucket is made that is removed again. One that was there before, with no note of it, is
-// the user's; one that some job wants to stay does.
-func decideBucket(was record.Bucket, known, there bool, bucket, job string, life dag.Bucket,
-	now time.Time) (d record.Decision) {
-	switch {
-	case life != dag.BucketTemporary:
-		if known {
-			d.Del(record.BucketKey(bucket))
-		}
-	case known && !slices.Contains(was.Jobs, job):
-		was.Jobs = append(slices.Clone(was.Jobs), job)
-		d.Put(record.BucketKey(bucket), was)
-	case !known && !there:
-		d.Put(record.BucketKey(bucket), record.Bucket{URI: bucket, Jobs: []string{job}, At: now})
-	}
-	return d
 }
 
 // RemoveBuckets removes the buckets that were made for jobs which have all ended. Reconcile does it, and so may a host

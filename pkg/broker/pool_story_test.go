@@ -37,6 +37,7 @@ import (
 //	break POOL/ID               agents cannot be started there
 //	fail POOL/ID                its agents end without a word to the broker
 //	finish TASK                 its agents succeed
+//	save TASK                   they save a checkpoint
 //	drain POOL[/ID] [now|undo]
 //	remove POOL[/ID]
 //	advance D                   time passes; agents that run are heard of
@@ -44,6 +45,8 @@ import (
 //	status                      the tasks of the job
 //	pools                       machines, and what they hold
 //	explain
+//	why                         why it waits
+//	use NAME                    the job is the one of that name, which was submitted before
 func TestPoolStories(t *testing.T) {
 	datadriven.Walk(t, filepath.Join("testdata", "pools"), func(t *testing.T, path string) {
 		s := &yard{bench: newBench(t), machines: map[string]*yardMachine{}}
@@ -62,6 +65,12 @@ type yard struct {
 	spec     *dag.Job
 	out      strings.Builder
 	serial   int
+	jobs     []yardJob // as they were submitted
+}
+
+type yardJob struct {
+	id   string
+	spec *dag.Job
 }
 
 // yardMachine is a machine with the agents that run on it.
@@ -87,6 +96,9 @@ func (s *yard) printf(format string, args ...any) {
 	if s.job != "" {
 		line = strings.ReplaceAll(line, s.job, "JOB")
 	}
+	for _, j := range s.jobs {
+		line = strings.ReplaceAll(line, j.id, strings.ToUpper(j.spec.Name))
+	}
 	s.out.WriteString(strings.TrimRight(line, " ") + "\n")
 }
 
@@ -96,7 +108,7 @@ func (s *yard) command(t *testing.T, d *datadriven.TestData) string {
 	f, ok := map[string]func(*datadriven.TestData) error{
 		"pool": s.pool, "policy": s.policy, "machine": s.machine, "submit": s.submit, "sync": s.sync, "vanish": s.vanish, "leave": s.leave, "break": s.spoil, "fail": s.crash,
 		"finish": s.finish, "drain": s.drain, "remove": s.remove, "advance": s.advance, "reconcile": s.reconcile, "status": s.status, "pools": s.pools,
-		"explain": s.explain, "queue": s.queue,
+		"explain": s.explain, "queue": s.queue, "why": s.why, "use": s.use, "save": s.save,
 	}[d.Cmd]
 	if !ok {
 		d.Fatalf(t, "no command %s", d.Cmd)
@@ -179,6 +191,7 @@ func (s *yard) submit(d *datadriven.TestData) error {
 		return err
 	}
 	s.job, s.spec = job.ID, spec
+	s.jobs = append(s.jobs, yardJob{job.ID, spec})
 	s.settle()
 	return nil
 }
@@ -346,6 +359,19 @@ func (s *yard) finish(d *datadriven.TestData) error {
 	return nil
 }
 
+// save has the agents of a task save a checkpoint.
+func (s *yard) save(d *datadriven.TestData) error {
+	for _, name := range slices.Sorted(maps.Keys(s.machines)) {
+		for ref, a := range s.machines[name].agents {
+			if !a.over && s.taskOf(ref.Cluster) == d.CmdArgs[0].Key {
+				s.say(a, wire.Report{Event: wire.Checkpointed, Seq: a.next, Prefix: fmt.Sprintf("%s/ckpt/%d", a.prefix, a.next)})
+				a.next++
+			}
+		}
+	}
+	return nil
+}
+
 func (s *yard) taskOf(cluster string) string {
 	part := strings.Split(cluster, ".")
 	i, err := strconv.Atoi(part[1])
@@ -442,6 +468,23 @@ func (s *yard) explain(*datadriven.TestData) error {
 	for _, e := range story.Entries {
 		if e.Kind != "planned" && e.Kind != "submitted" {
 			s.printf("%s %s %s: %s", e.At.Format("15:04:05"), e.Kind, e.Task, e.Text)
+		}
+	}
+	return nil
+}
+
+func (s *yard) why(*datadriven.TestData) error {
+	w, err := s.b.WhyWaiting(context.Background(), s.job)
+	if err == nil {
+		s.printf("%s", w.Reason)
+	}
+	return err
+}
+
+func (s *yard) use(d *datadriven.TestData) error {
+	for _, j := range s.jobs {
+		if j.spec.Name == d.CmdArgs[0].Key {
+			s.job, s.spec = j.id, j.spec
 		}
 	}
 	return nil

@@ -242,11 +242,16 @@ func (b *Broker) inSession(u *unit.Unit, name string, decide func(*session.Sessi
 			return err
 		}
 		return decide(s)
-	}, func() error {
-		pools, records, err := b.PoolsNow(u.Ctx, u.Now)
+	}, func(l book.Lacking) error {
+		in.Fresh = append(in.Fresh, l.Fresh...)
+		pools, records, err := b.PoolsNow(u.Ctx, u.Now, l.Fresh...)
 		in.Pools = &pools
 		for _, r := range records {
-			u.Seed(r)
+			if len(l.Fresh) > 0 {
+				u.Reseed(r)
+			} else {
+				u.Seed(r)
+			}
 		}
 		return err
 	})

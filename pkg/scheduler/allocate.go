@@ -10,9 +10,17 @@ import (
 func builtinActions() map[string]Action {
 	return map[string]Action{
 		"enqueue": enqueue{}, "allocate": allocate{}, "preempt": preempt{}, "reclaim": reclaim{},
-		"backfill": backfill{}, "reserve": reserve{},
+		"backfill": backfill{}, "reserve": reserve{}, Moves: moves{},
 	}
 }
+
+// Moves is an action that a policy may name beside ActionNames: that what runs is moved for what has no room. A session
+// moves nothing; who can have what runs go on elsewhere does it by the policy (pkg/broker).
+const Moves = "move"
+
+type moves struct{}
+
+func (moves) Run(*Session) {}
 
 // ActionNames are the actions that a policy may name, in their usual order.
 func ActionNames() []string {

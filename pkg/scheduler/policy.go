@@ -62,8 +62,8 @@ func (h *Holder) Reload(file string, data []byte) error {
 // ReadPolicy reads a policy from YAML, as policy.Read does, with the actions and plugins of this package. It fails with
 // a *PolicyError that names line and field. The name of the file is only told.
 func ReadPolicy(file string, data []byte) (*Policy, error) {
-	known := &policy.Vocabulary{Actions: ActionNames(), Functions: functionNames(), Plugins: PluginNames(),
-		Settings: map[string]map[string]policy.Kind{}}
+	known := &policy.Vocabulary{Actions: append(ActionNames(), Moves), Functions: functionNames(),
+		Plugins: PluginNames(), Settings: map[string]map[string]policy.Kind{}}
 	for _, b := range builtins() {
 		known.Settings[b.name] = b.args
 	}

@@ -102,6 +102,8 @@ const (
 	// Spendthrift: nobody remembers what was spent in a month, and Hoarding: that anything was set aside of its budget.
 	Spendthrift Kind = "spendthrift"
 	Hoarding    Kind = "hoarding"
+	// Roomless: nobody remembers for whom room on machines is kept while what runs there is moved.
+	Roomless Kind = "roomless"
 	// Mingling: nobody remembers where tasks stand that rules of placement know.
 	Mingling Kind = "mingling"
 	// Abandoned: nobody remembers that a job has services, whose replicas are tried again. Boastful: replicas say that
@@ -118,7 +120,7 @@ func All() []Kind {
 		Forgetful, Overtaking, NoPartitions, NoGang, Loners, Herd, Headless, NoHold, OldPrice, Swinging, Asleep,
 		Stuck, NoUploads, Generous, Lasting, Hasty, Homesick, Careless, Stale, Deaf, Restless, Unmeasured,
 		Fleeting, Crowding, Overcommitted, Circling, Impatient, Nameless, Nightless, Mingling, Spendthrift, Hoarding,
-		Abandoned, Boastful, Versionless}
+		Abandoned, Boastful, Versionless, Roomless}
 }
 
 // forgotten are fields that a broken store loses: of which records, from where to where.
@@ -194,6 +196,11 @@ func (b Kind) Said(tx store.Tx) store.Tx {
 		return mangle.WithoutField(tx, "attempt#", `,"monthly":tru`, "e")
 	case Nightless:
 		return mangle.WithoutField(tx, "", `,"window":"`, `"`)
+	case Roomless:
+		for range roomless {
+			tx = mangle.WithoutField(tx, "", `,"promises":[`, "]")
+		}
+		return tx
 	case Circling:
 		return mangle.Drop(tx, func(w store.Write) bool {
 			return w.Key.Partition == "blocks" && bytes.Contains(w.Body, []byte("machines of the reservation"))
@@ -210,6 +217,9 @@ func (b Kind) Said(tx store.Tx) store.Tx {
 		return tx
 	}
 }
+
+// roomless is of how many machines in a record is forgotten what is kept.
+const roomless = 8
 
 // Moves says whether the break is of something that takes moving data.
 func (b Kind) Moves() bool {

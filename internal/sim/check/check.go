@@ -147,6 +147,7 @@ type Checker struct {
 	pool     poolChecker
 	policy   policyChecker
 	reclaim  reclaimChecker
+	moves    moveChecker
 	month    monthChecker
 	heardOf  map[string][]heardOf       // prices that the broker has in its records, by listing
 	held     map[*Machine]time.Duration // how long a machine runs for what is suspended
@@ -230,7 +231,8 @@ func New(t *timeline.Timeline, s *weather.Sky, cfg record.Config, records *mem.S
 		pending: map[string]bool{}, bodies: map[string]string{}, sent: map[string]int{},
 		routes:  map[string][]string{},
 		handled: map[string]bool{}, freed: map[string]attemptKey{}, refusals: map[string][]refusal{},
-		pool: newPoolChecker(), month: newMonthChecker(), reclaim: newReclaimChecker(), heardOf: map[string][]heardOf{},
+		pool: newPoolChecker(), month: newMonthChecker(), reclaim: newReclaimChecker(), moves: newMoveChecker(),
+		heardOf:     map[string][]heardOf{},
 		held:        map[*Machine]time.Duration{},
 		Suspensions: Suspensions{Closed: map[string]time.Time{}, Empty: map[string]time.Time{}},
 	}
@@ -299,6 +301,8 @@ func (c *Checker) Committed(tx store.Tx) {
 			c.partition(w)
 		case part == record.PartActive && w.Op == store.Put:
 			c.state(w.Key.Sort).rests = !decode[record.JobIndex](c, w).RestsUntil.IsZero()
+		case part == record.PartPools:
+			c.poolRecord(w)
 		case part == "market":
 			c.marketRecord(w)
 		case part == "queues":

@@ -164,6 +164,7 @@ func (c *Checker) attemptRecord(s *Job, a record.Attempt) {
 	if !known {
 		s.order = append(s.order, k)
 		c.poolAttempt(a)
+		c.checkMoved(s, a)
 		c.checkPlaced(s, a)
 		c.checkOvertaken(s, a)
 		c.checkAdmitted(s, a)

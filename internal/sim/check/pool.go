@@ -27,6 +27,13 @@ type poolChecker struct {
 	// fresh are the clusters whose attempts were admitted to a pool by the transaction at hand, freed those whose
 	// assignments it has taken out.
 	fresh, freed []string
+	kept         []keptMachine // of which something is kept for tasks, as the transaction at hand has them
+}
+
+// keptMachine is a machine as it was and is.
+type keptMachine struct {
+	pool    string
+	was, is *record.PoolMachine
 }
 
 func newPoolChecker() poolChecker {
@@ -35,6 +42,9 @@ func newPoolChecker() poolChecker {
 
 // partition checks a partition as it is written.
 func (c *Checker) partition(w *store.Write) {
+	if _, machine, beat := strings.Cut(w.Key.Sort, record.BeatInfix); beat {
+		c.beat(strings.TrimPrefix(w.Key.Partition, record.PoolPart("")), machine, w)
+	}
 	if w.Op == store.Check || !strings.HasSuffix(w.Key.Sort, "#machines") {
 		return
 	}
@@ -56,7 +66,11 @@ func (c *Checker) partition(w *store.Write) {
 			was = &before.Machines[k]
 		}
 		c.checkHours(p.Pool, was, &p.Machines[i])
+		if len(p.Machines[i].Promises) > 0 { // its tasks are known when all of the transaction is
+			c.pool.kept = append(c.pool.kept, keptMachine{p.Pool, was, &p.Machines[i]})
+		}
 	}
+	c.machinesGone(before, p)
 }
 
 // holds checks that a machine holds no more than it has.
@@ -124,7 +138,10 @@ func (c *Checker) checkAssigned() {
 	for _, cluster := range c.pool.freed {
 		c.checkFreed(cluster)
 	}
-	c.pool.fresh, c.pool.freed = c.pool.fresh[:0], c.pool.freed[:0]
+	for _, m := range c.pool.kept {
+		c.machineKept(m.pool, m.was, m.is)
+	}
+	c.pool.fresh, c.pool.freed, c.pool.kept = c.pool.fresh[:0], c.pool.freed[:0], c.pool.kept[:0]
 }
 
 // taken are the clusters of which something was assigned before and is not now.

@@ -42,10 +42,15 @@ func newReclaimChecker() reclaimChecker {
 
 // checkStopped checks a cluster that is told to stop for others.
 func (c *Checker) checkStopped(s *Job, old, cl record.Cluster) {
-	if cl.Leaving != record.LeaveForOthers || old.Leaving == cl.Leaving || s.user == nil {
+	room := cl.Leaving == record.LeaveForRoom
+	if cl.Leaving != record.LeaveForOthers && !room || old.Leaving == cl.Leaving || s.user == nil {
 		return
 	}
 	c.Count("stopped for others")
+	c.checkAgain(s, cl)
+	if room {
+		c.moved(s, cl)
+	}
 	t := &s.user.Spec.Tasks[cl.Task]
 	task := s.ID + "/" + t.Name
 	claim := task

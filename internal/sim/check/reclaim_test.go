@@ -14,7 +14,7 @@ import (
 func TestWhatIsTakenInTurnIsNoticed(t *testing.T) {
 	stop := func(c *Checker, job, claim string) {
 		s := c.Jobs[job]
-		c.checkStopped(s, record.Cluster{}, record.Cluster{Job: job, Leaving: record.LeaveForOthers, For: claim})
+		c.checkStopped(s, record.Cluster{}, record.Cluster{Job: job, Leaving: record.LeaveForOthers, For: claim, Since: time.Now()})
 	}
 	for name, turns := range map[string]struct {
 		stops [][2]string

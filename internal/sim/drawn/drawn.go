@@ -95,6 +95,32 @@ func Task(r timeline.Random, t *dag.Task) {
 	}
 }
 
+// few tasks may share a quota: many would take longer than a world lasts.
+const few = 6
+
+// Packed has a job's tasks be such as machines of pools are parted among: of several sizes, for some hours each, and
+// bound by nothing else.
+func Packed(r timeline.Random, j *dag.Job) {
+	j.Objective, j.Queue = dag.MinimizeCost, ""
+	if len(j.Tasks) < few {
+		j.Queue = timeline.Pick(r, []string{"", "", "cpus"})
+	}
+	for i := range j.Tasks {
+		t := &j.Tasks[i]
+		t.Nodes, t.Resources = 1, []dag.Resources{{CPUs: dag.Range{Min: timeline.Pick(r, []float64{3, 4, 5, 8})}}}
+		if r.Chance(0.1) {
+			t.Nodes = 2
+		}
+		t.Time.Default, t.Time.On = r.Spread(30*time.Minute, 4*time.Hour), nil
+		if t.Recorded > 0 {
+			t.Recorded = t.Time.Default
+		}
+		if r.Chance(0.5) {
+			t.Checkpoint = &dag.Checkpoint{Every: r.Spread(3*time.Minute, 30*time.Minute), Path: "ckpt/"}
+		}
+	}
+}
+
 // Limits gives some jobs a deadline, and some a budget.
 func Limits(r timeline.Random, j *dag.Job, onTime bool) {
 	if onTime && r.Chance(0.6) {

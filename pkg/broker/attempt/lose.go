@@ -73,7 +73,7 @@ func DecideLost(l Losing, outcome record.Outcome, reason string, now time.Time) 
 		return d
 	}
 	l.Task.OnDemand = l.Task.OnDemand || l.Cluster.Leaving == record.LeaveForDeadline
-	if l.Cluster.Leaving == record.LeaveForOthers {
+	if l.Cluster.Leaving == record.LeaveForOthers || l.Cluster.Leaving == record.LeaveForRoom {
 		l.Task.YieldedTo = append(slices.Clone(l.Task.YieldedTo), l.Cluster.For)
 	}
 	l.Cluster.Outcome, l.Cluster.Reason = outcome, reason
@@ -91,7 +91,7 @@ func DecideLost(l Losing, outcome record.Outcome, reason string, now time.Time) 
 		l.Task.ReadyAt = now
 	}
 	switch l.Cluster.Leaving {
-	case record.LeaveUnready, record.LeaveGang, record.LeaveSuspended:
+	case record.LeaveUnready, record.LeaveGang, record.LeaveSuspended, record.LeaveForRoom:
 		rejoin(&d, l.Job, l.Task, reason)
 		return d
 	default:
@@ -114,8 +114,8 @@ func DecideLost(l Losing, outcome record.Outcome, reason string, now time.Time) 
 	return d
 }
 
-// rejoin has a task wait for the rest of its gang. The plan that it went by is as good as before; one that was made
-// while it ran has no place for it.
+// rejoin has a task wait for the rest of its gang, or for a machine to go on on. The plan that it went by is as good as
+// before; one that was made while it ran has no place for it.
 func rejoin(d *record.Decision, job record.Job, task record.Task, reason string) {
 	if job.Plan.Version == task.Plan {
 		d.Wait(job, task, task.Plan)

@@ -90,6 +90,15 @@ func (k *Book) Seed(r store.Record) {
 	}
 }
 
+// Reseed takes in a record as it was seen elsewhere since, unless it is to be written or held as it was known.
+func (k *Book) Reseed(r store.Record) {
+	if s := k.Slots[r.Key]; s != nil && !s.Dirty && !s.Held {
+		s.Base, s.Body = r.Version, r.Body
+		return
+	}
+	k.Seed(r)
+}
+
 // change is a record that is written, or that must not have changed.
 type change struct {
 	store.Record      // as it will be; Version is the one it was loaded with
@@ -226,6 +235,7 @@ type Lacking struct {
 	Spans []Span
 	Blobs []LackingBlob
 	Pools bool
+	Fresh []string // pools that are to be looked at anew
 }
 
 // LackingBlob is a blob of a job.
@@ -235,7 +245,9 @@ type LackingBlob struct {
 }
 
 // Any says whether anything was lacking.
-func (l *Lacking) Any() bool { return len(l.Keys)+len(l.Spans)+len(l.Blobs) > 0 || l.Pools }
+func (l *Lacking) Any() bool {
+	return len(l.Keys)+len(l.Spans)+len(l.Blobs)+len(l.Fresh) > 0 || l.Pools
+}
 
 // NewDraft begins a decision on what is known, for a transaction that holds so many items.
 func NewDraft(k *Book, now time.Time, items int) *Draft {

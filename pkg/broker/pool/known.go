@@ -102,12 +102,15 @@ func (p *partKnown) take(r store.Record) error {
 	return nil
 }
 
-// PoolsNow returns the views of the pools that take anything, brought up to date as far as it is their turn, and the
-// records of their partitions that the views are of. Without pools it asks the store only now and then.
-func (b *Keeper) PoolsNow(ctx context.Context, now time.Time) ([]record.PoolSeen, []store.Record, error) {
+// PoolsNow returns the views of the pools that take anything, brought up to date as far as it is their turn, or whole
+// where they are to be fresh, and the records of their partitions that the views are of. Without pools it asks the
+// store only now and then.
+func (b *Keeper) PoolsNow(ctx context.Context, now time.Time, fresh ...string) ([]record.PoolSeen, []store.Record,
+	error) {
 	if err := b.lookForPools(ctx, now); err != nil {
 		return nil, nil, err
 	}
+	b.known.doubt(fresh)
 	if len(b.known.names()) > 0 {
 		at, err := b.seated(ctx, now)
 		if err != nil {
@@ -124,6 +127,19 @@ func (b *Keeper) PoolsNow(ctx context.Context, now time.Time) ([]record.PoolSeen
 	}
 	pools, records := b.known.seen()
 	return pools, records, nil
+}
+
+// doubt has pools be looked at anew.
+func (k *poolsKnown) doubt(pools []string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, name := range pools {
+		if p := k.pools[name]; p != nil {
+			for _, part := range p.parts {
+				part.unknown = true
+			}
+		}
+	}
 }
 
 // lookForPools finds out which pools there are, where that was long ago. What is known of their machines stays.

@@ -62,8 +62,12 @@ func (cl *Cluster) Taken() Outcome {
 	return OutcomePreempted
 }
 
-// LeaveMachine is the reason to leave a machine that its owner wants back.
-const LeaveMachine Leaving = "machine"
+// LeaveMachine is the reason to leave a machine that its owner wants back, LeaveForRoom that to leave one of a pool so
+// that another task has room there.
+const (
+	LeaveMachine Leaving = "machine"
+	LeaveForRoom Leaving = "room"
+)
 
 // ClusterState is where a cluster is in its life. A cluster without a record is gone.
 type ClusterState string

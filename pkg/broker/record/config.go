@@ -5,6 +5,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/parsync"
 )
 
 // Config are the times and limits of the broker. Durations are by the broker's clock.
@@ -66,6 +67,9 @@ type Config struct {
 	// others that come and go, who take numbers from the table, and is empty of one that is alone.
 	Scheduler, Schedulers int
 	Process               string
+	// Rotates is how sessions choose the partitions of a pool that they place tasks in: latency, quality or, where it
+	// is empty, parsync.
+	Rotates parsync.Policy
 }
 
 // DefaultConfig has the values that suit a public cloud.

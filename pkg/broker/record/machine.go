@@ -3,6 +3,7 @@ package record
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,6 +37,19 @@ type PoolMachine struct {
 	Failures     int       `json:"failures,omitempty"`
 	Reason       string    `json:"reason,omitempty"` // of the last failure
 	Uses         []PoolUse `json:"uses,omitempty"`
+	// Promises are room on it that is kept for tasks by name.
+	Promises []PoolPromise `json:"promises,omitempty"`
+}
+
+// PoolPromise is room on a machine that is kept for one task while what runs is moved: for the task that it is moved
+// for, where that is to go, and for what is moved, where it is to go on.
+type PoolPromise struct {
+	For   string    `json:"for"` // the task, as claims name it
+	Rank  int       `json:"rank,omitempty"`
+	Hold  Capacity  `json:"hold"`
+	Until time.Time `json:"until"`
+	// Waits says that its task waits for the room, as long as what runs there has not gone yet.
+	Waits bool `json:"waits,omitempty"`
 }
 
 // PoolUse is what one rank of a cluster holds of a machine.
@@ -148,6 +162,37 @@ func (m PoolMachine) Free() Capacity {
 	c.MemoryGiB -= used.MemoryGiB
 	c.Accelerators -= used.Accelerators
 	return c
+}
+
+// Kept is the machine as it is to everybody but one task, "" for anybody: what is kept of it for others counts as used.
+func (m PoolMachine) Kept(from string, now time.Time) PoolMachine {
+	fresh := false
+	for _, p := range m.Promises {
+		if p.For == from || !now.Before(p.Until) {
+			continue
+		}
+		if !fresh {
+			m.Uses, fresh = slices.Clone(m.Uses), true
+		}
+		m.Uses = append(m.Uses, PoolUse{Rank: p.Rank, Hold: p.Hold, Since: now})
+	}
+	return m
+}
+
+// Promise keeps room on the machine; what has lapsed is forgotten.
+func (m *PoolMachine) Promise(p PoolPromise, now time.Time) {
+	m.Forget("", now)
+	m.Promises = append(m.Promises, p)
+}
+
+// Forget ends what is kept of the machine for a task, and what has lapsed.
+func (m *PoolMachine) Forget(task string, now time.Time) {
+	m.Promises = slices.DeleteFunc(slices.Clone(m.Promises), func(p PoolPromise) bool {
+		return p.For == task || !now.Before(p.Until)
+	})
+	if len(m.Promises) == 0 {
+		m.Promises = nil
+	}
 }
 
 // Fits says whether a machine that has so much left can hold so much more.

@@ -63,13 +63,25 @@ func WaitingOf(job Job, task Task) Waiting {
 type Claim struct {
 	For   string    `json:"for"` // see claimOf
 	Until time.Time `json:"until"`
+	// Pool is where machines are kept for it as well, as some of what runs there is moved: for it, or itself.
+	Pool string `json:"pool,omitempty"`
 }
 
-// Claim keeps what comes free for a claim until a time; what has lapsed is forgotten.
-func (q *Queue) Claim(name string, now, until time.Time) {
-	q.Unclaim(name)
+// Claim keeps what comes free for a claim until its time; what has lapsed is forgotten.
+func (q *Queue) Claim(c Claim, now time.Time) {
+	q.Unclaim(c.For)
 	q.Claims = slices.DeleteFunc(q.Claims, func(c Claim) bool { return !now.Before(c.Until) })
-	q.Claims = append(q.Claims, Claim{For: name, Until: until})
+	q.Claims = append(q.Claims, c)
+}
+
+// ClaimedIn is the pool where machines are kept for a claim; empty where none are.
+func (q *Queue) ClaimedIn(name string, now time.Time) string {
+	for _, c := range q.Claims {
+		if c.For == name && now.Before(c.Until) {
+			return c.Pool
+		}
+	}
+	return ""
 }
 
 // Unclaim ends a claim.
@@ -80,6 +92,13 @@ func (q *Queue) Unclaim(name string) {
 // Claimed says whether room has been made for a claim.
 func (q *Queue) Claimed(name string, now time.Time) bool {
 	return slices.ContainsFunc(q.Claims, func(c Claim) bool { return c.For == name && now.Before(c.Until) })
+}
+
+// MakesRoom says whether machines of a pool are kept for anything of some queues.
+func MakesRoom(queues []*Queue, now time.Time) bool {
+	return slices.ContainsFunc(queues, func(q *Queue) bool {
+		return slices.ContainsFunc(q.Claims, func(c Claim) bool { return c.Pool != "" && now.Before(c.Until) })
+	})
 }
 
 // GangMark parts a job's ID and the name of a gang. Neither has it.

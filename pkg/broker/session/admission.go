@@ -35,6 +35,7 @@ type admission struct {
 	lead    *record.Key  // of one that joins a gang, the cluster that has to run for it; nil while none does
 	beside  *record.Key  // of one that begins anew alone, another of its gang that holds something; nil where none does
 	pool    *pooled      // where it is placed instead; nil where it is to be bought
+	awaits  bool         // room in a pool that is being made for it
 	clash   *clash       // rule of placement that keeps it from where it is planned; nil where none does
 	price   *bid.Waiting // better price that it may wait for; nil for none
 }

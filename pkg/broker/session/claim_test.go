@@ -31,12 +31,12 @@ func TestATaskKeepsItsMachinesTwiceAsLongEachTimeItWasStopped(t *testing.T) {
 func TestAClaimLapses(t *testing.T) {
 	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	var q record.Queue
-	q.Claim("a/t", now, now.Add(time.Minute))
-	q.Claim("b/t", now, now.Add(time.Hour))
+	q.Claim(record.Claim{For: "a/t", Until: now.Add(time.Minute)}, now)
+	q.Claim(record.Claim{For: "b/t", Until: now.Add(time.Hour)}, now)
 	if !q.Claimed("a/t", now) || q.Claimed("a/t", now.Add(time.Minute)) || !q.Claimed("b/t", now.Add(time.Minute)) {
 		t.Errorf("claims %+v", q.Claims)
 	}
-	if q.Claim("c/t", now.Add(time.Minute), now.Add(time.Hour)); len(q.Claims) != 2 {
+	if q.Claim(record.Claim{For: "c/t", Until: now.Add(time.Hour)}, now.Add(time.Minute)); len(q.Claims) != 2 {
 		t.Errorf("what has lapsed is kept: %+v", q.Claims)
 	}
 	if q.Unclaim("b/t"); q.Claimed("b/t", now) {

@@ -210,16 +210,11 @@ func (s *Session) admitAll(t *together, bound []*admission) (admitted int, full 
 	if v := t.affordable(); v != verdictAdmit { // what was admitted before has set some aside
 		return 0, false, s.act(v, t.members[0])
 	}
-	items := s.u.Items() + GangItems*len(bound)
-	for _, a := range bound {
-		if a.pool == nil {
-			continue
+	if !s.holdsPools(bound, room) {
+		if s.u.Crowded {
+			return 0, false, errCrowded
 		}
-		if hosts := len(a.pool.hosts); items+hosts <= room {
-			items += hosts
-		} else {
-			a.pool = nil // what is there already would cost more of the transaction than there is
-		}
+		return 0, true, nil
 	}
 	fits, err := s.standsFree(bound)
 	if err == nil && fits && s.scarce(t) && s.leaveDear(bound) {
@@ -238,6 +233,24 @@ func (s *Session) admitAll(t *together, bound []*admission) (admitted int, full 
 		}
 	}
 	return len(bound), false, nil
+}
+
+// holdsPools has those leave their pools whose machines would cost more of the transaction than there is. It is false
+// where machines were kept for one: that is for a transaction of its own.
+func (s *Session) holdsPools(bound []*admission, room int) bool {
+	items := s.u.Items() + GangItems*len(bound)
+	for _, a := range bound {
+		switch {
+		case a.pool == nil:
+		case items+len(a.pool.hosts) <= room:
+			items += len(a.pool.hosts)
+		case a.pool.redeemed:
+			return false
+		default:
+			a.pool = nil
+		}
+	}
+	return true
 }
 
 // tell says what keeps a task that is in a gang; it is empty if nothing of its gang or its quota does.

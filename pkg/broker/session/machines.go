@@ -5,9 +5,9 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/broker/fit"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/placement"
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
@@ -81,15 +81,6 @@ func WindowClosed(p *scheduler.Policy, labels map[string]string, now time.Time) 
 	return labels[record.LabelWindow], !open
 }
 
-// The resources that a session over machines counts, as binpack's settings name them. Amounts are millionths; of GPUs
-// there are devices.
-const (
-	machineCPU = iota
-	machineMemory
-	machineTasks
-	machineGPU
-)
-
 // pen is the one queue of a session over machines; heldThere is its job that stands for what runs there.
 const (
 	pen       = "pool"
@@ -139,11 +130,11 @@ func indexOf(name string) int {
 // nodes lays machines and tasks out for the scheduler. Names are their indexes.
 func (k *packing) nodes(policy *scheduler.Policy, wants []*want, now time.Time) *scheduler.Snapshot {
 	x := &scheduler.Snapshot{
-		Now: now, Resources: []string{"cpu", "memory", "tasks", "gpu"}, GPU: machineGPU,
-		Units:  scheduler.Vector{micro, micro, micro, scheduler.Whole},
+		Now: now, Resources: []string{"cpu", "memory", "tasks", "gpu"}, GPU: fit.NodeGPU,
+		Units:  fit.NodeUnits(),
 		Queues: []scheduler.Queue{{Name: pen}},
 	}
-	named, levels := windows(policy), levelsOf(k.machines)
+	named, levels := windows(policy), fit.Levels(k.machines)
 	together := len(levels)
 	if says(policy, topology, "depth") {
 		together = 0 // it says itself how close
@@ -154,13 +145,13 @@ func (k *packing) nodes(policy *scheduler.Policy, wants []*want, now time.Time) 
 			k.classes = append(k.classes, m.Class())
 		}
 		n := scheduler.Node{Name: strconv.Itoa(i), Labels: map[string]string{kindLabel: k.kindOf(m)},
-			Capacity: parts(m.Capacity, record.MaxUses), Devices: int(m.Capacity.Accelerators),
-			Topology: standing(m, levels)}
+			Capacity: fit.Has(m.Capacity, record.MaxUses), Devices: int(m.Capacity.Accelerators),
+			Topology: fit.Standing(m, levels)}
 		if _, said := named[m.Labels[record.LabelWindow]]; said {
 			n.Window = m.Labels[record.LabelWindow]
 		}
 		x.Nodes = append(x.Nodes, n)
-		if task, uses := runsOn(m); uses {
+		if task, uses := fit.Held(m); uses {
 			task.Node = n.Name
 			task.ID = n.Name
 			there.Tasks = append(there.Tasks, task)
@@ -180,46 +171,10 @@ func (k *packing) kindOf(m *record.PoolMachine) string {
 	return strconv.Itoa(slices.Index(k.classes, m.Class()))
 }
 
-// parts is a capacity in the units of a session over machines, rounded down, and room for so many tasks.
-func parts(c record.Capacity, tasks int) scheduler.Vector {
-	return scheduler.Vector{
-		machineCPU:    int64(math.Floor((c.CPUs + record.CapacityEps) * micro)),
-		machineMemory: int64(math.Floor((c.MemoryGiB + record.CapacityEps) * micro)),
-		machineTasks:  int64(tasks) * micro,
-	}
-}
-
-// needs is what a hold takes of a capacity, rounded up but for what is the imprecision of sums.
-func needs(c record.Capacity, tasks int) scheduler.Vector {
-	return scheduler.Vector{
-		machineCPU:    int64(math.Ceil(c.CPUs*micro - slack)),
-		machineMemory: int64(math.Ceil(c.MemoryGiB*micro - slack)),
-		machineTasks:  int64(tasks) * micro,
-	}
-}
-
-// runsOn stands for all that runs on a machine.
-func runsOn(m *record.PoolMachine) (scheduler.Task, bool) {
-	if len(m.Uses) == 0 {
-		return scheduler.Task{}, false
-	}
-	var devices []int
-	count := 0
-	for _, use := range m.Uses {
-		devices = append(devices, use.Devices...)
-		count += int(use.Hold.Accelerators)
-	}
-	if count != len(devices) { // it is not known which ones: any
-		devices = nil
-	}
-	spec := &scheduler.Spec{Request: needs(m.Used(), len(m.Uses)), Devices: min(count, int(m.Capacity.Accelerators))}
-	return scheduler.Task{State: scheduler.Running, Spec: spec, OnDevices: devices}, true
-}
-
 // jobOf is what the scheduler is told of a task: a gang of its nodes, each on a machine of its own.
 func (k *packing) jobOf(i int, w *want, together int) scheduler.Job {
 	name := strconv.Itoa(i)
-	spec := &scheduler.Spec{Request: needs(w.hold, 1), Devices: int(math.Ceil(w.hold.Accelerators))}
+	spec := &scheduler.Spec{Request: fit.Needs(w.hold, 1), Devices: int(math.Ceil(w.hold.Accelerators))}
 	may := scheduler.Term{Key: kindLabel, Op: scheduler.In}
 	for c, class := range k.classes {
 		if _, suits := w.machines[class]; suits {
@@ -241,26 +196,4 @@ func (k *packing) jobOf(i int, w *want, together int) scheduler.Job {
 // saves says whether a task saves its work as it goes, so that it may lose its machines at a known time.
 func (a *admission) saves() bool {
 	return a.spec != nil && a.spec.Tasks[a.waiting.Task].Checkpoint != nil
-}
-
-// levelsOf are the labels that say where machines stand of which any has one, the widest first.
-func levelsOf(machines []*record.PoolMachine) (levels [][]string) {
-	for _, names := range record.TopologyLabels() {
-		if slices.ContainsFunc(machines, func(m *record.PoolMachine) bool { return m.Stands(names) != "" }) {
-			levels = append(levels, names)
-		}
-	}
-	return levels
-}
-
-// standing is where a machine stands on some levels. One that does not say stands apart from all others.
-func standing(m *record.PoolMachine, levels [][]string) (at []string) {
-	for _, names := range levels {
-		place := m.Stands(names)
-		if place == "" {
-			place = "\x00" + m.ID
-		}
-		at = append(at, strings.ToLower(place))
-	}
-	return at
 }

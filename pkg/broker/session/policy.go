@@ -42,8 +42,9 @@ func PolicyNotes(p *scheduler.Policy) []PolicyNote {
 	)
 	why := map[string]PolicyNote{
 		"nodeorder": {Where: bought, Reason: planned}, "binpack": {Where: bought, Reason: planned},
-		topology: {Where: bought, Reason: planned + ", and within which region or zone a gang is"},
-		tdm:      {Where: bought, Reason: "they are bought when they are needed, and have no hours"},
+		topology:   {Where: bought, Reason: planned + ", and within which region or zone a gang is"},
+		tdm:        {Where: bought, Reason: "they are bought when they are needed, and have no hours"},
+		actionMove: {Where: bought, Reason: "one has room for its own task alone"},
 	}
 	reserves, fills := slices.Contains(p.Actions, actionReserve), slices.Contains(p.Actions, actionBackfill)
 	if reserves && !fills {

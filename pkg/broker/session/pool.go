@@ -21,28 +21,37 @@ type pooled struct {
 	hours   float64 // expected there
 	instead record.Instead
 	spots   []record.Spot // of those hosts
+	// redeemed says that the machines were kept for it.
+	redeemed bool
 }
 
 // toPools places the tasks that a session has bound on machines of pools, as far as there is room and it is cheaper
-// than what is planned for them. The others are bought. What is placed is committed with the admission itself, on the
-// condition that the partitions are as they were seen.
-func (s *Session) toPools(bound []*admission) error {
+// than what is planned for them. The others are bought, but for those that await room that is being made. What is
+// placed is committed with the admission itself, on the condition that the partitions are as they were seen. It returns
+// those that go.
+func (s *Session) toPools(bound []*admission) (rest []*admission, err error) {
 	if len(bound) == 0 {
-		return nil
+		return nil, nil
 	}
 	pools, err := s.seen()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	slices.SortStableFunc(pools, func(x, y record.PoolSeen) int {
 		return cmp.Or(cmp.Compare(x.USDPerHour, y.USDPerHour), cmp.Compare(x.Name, y.Name))
 	})
+	if err := s.redeem(pools, bound); err != nil {
+		return nil, err
+	}
 	for i := range pools {
 		if err := s.toPool(&pools[i], bound); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return nil
+	if err := s.makeRoom(pools, bound); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(bound, func(a *admission) bool { return a.awaits }), nil
 }
 
 // toPool places tasks in one pool. Which partitions they are placed in together is parsync's policy: all of them, for
@@ -62,7 +71,7 @@ func (s *Session) toPool(p *record.PoolSeen, bound []*admission) error {
 		}
 	}
 	together := len(p.Order)
-	if parsync.Adaptive.Prefer(waited, 0) == parsync.LatencyFirst {
+	if cmp.Or(s.Config.Rotates, parsync.Adaptive).Prefer(waited, 0) == parsync.LatencyFirst {
 		together = 1
 	}
 	for group := range slices.Chunk(p.Order, max(together, 1)) {
@@ -105,10 +114,14 @@ func (s *Session) take(d *record.Decision, a *admission) (*pooled, error) {
 				continue
 			}
 			i, found := part.Machine(host)
-			if !found || !p.hold.Fits(part.Machines[i].Free()) || len(part.Machines[i].Uses) >= record.MaxUses {
+			if !found {
 				return nil, nil
 			}
 			m := &part.Machines[i]
+			if left := m.Kept(a.claim(), s.u.Now); !p.hold.Fits(left.Free()) || len(left.Uses) >= record.MaxUses {
+				return nil, nil
+			}
+			m.Forget(a.claim(), s.u.Now)
 			m.Uses = append(m.Uses, record.PoolUse{Cluster: cluster, Rank: rank, Hold: p.hold,
 				Devices: m.Devices(p.hold), Since: s.u.Now})
 		}

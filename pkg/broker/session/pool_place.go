@@ -2,11 +2,11 @@ package session
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
+	"github.com/tradewind-broker/tradewind/pkg/broker/fit"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/placement"
@@ -16,8 +16,8 @@ import (
 type packing struct {
 	p        placement.Problem
 	machines []*record.PoolMachine
-	classes  []record.MachineClass
-	first    []int32 // by want: its first instance; those of a gang follow one another
+	classes  []record.MachineClass // as a session over machines numbers them
+	first    []int32               // by want: its first instance; those of a gang follow one another
 }
 
 // place places tasks on machines of some partitions of a pool, each that it can, the most urgent first. The partitions
@@ -73,6 +73,10 @@ func (s *Session) machines(k *packing, p *record.PoolSeen, parts []int) error {
 		}
 		for j := range part.Machines {
 			m := &part.Machines[j]
+			if len(m.Promises) > 0 {
+				left := m.Kept("", s.u.Now)
+				m = &left
+			}
 			if m.Usable(p.Parts[i].Seen[m.ID], s.Config.Pool, s.u.Now) {
 				k.machines = append(k.machines, m)
 			}
@@ -82,31 +86,34 @@ func (s *Session) machines(k *packing, p *record.PoolSeen, parts []int) error {
 	return nil
 }
 
-// packing lays out the problem. Resources are vCPUs, memory, what may run beside each other, each accelerator by name,
-// and for each class of machines one that its machines have none of: who may not go there asks for some of it.
+// packing lays out the problem.
 func (s *Session) packing(p *record.PoolSeen, parts []int, wants []*want) (*packing, error) {
 	k := &packing{}
 	if err := s.machines(k, p, parts); err != nil {
 		return nil, err
 	}
-	names := k.kinds(wants)
-	k.p.Resources = []placement.Resource{{Name: "cpus", Points: 1}, {Name: "memory", Points: 1},
-		{Name: "tasks", Points: 1}}
-	for _, name := range names {
-		k.p.Resources = append(k.p.Resources, placement.Resource{Name: name, Points: 1})
+	var space fit.Space
+	for _, m := range k.machines {
+		space.Machine(m)
 	}
-	for i := range k.classes {
-		k.p.Resources = append(k.p.Resources, placement.Resource{Name: fmt.Sprintf("class%d", i), Points: 1})
+	for _, w := range wants {
+		space.Accelerator(w.hold.Accelerator)
 	}
+	k.p.Resources = space.Resources()
 	for i, m := range k.machines {
-		k.p.Shapes = append(k.p.Shapes, placement.Shape{Capacity: k.capacity(m, names)})
+		k.p.Shapes = append(k.p.Shapes, placement.Shape{Capacity: space.Free(m)})
 		k.p.Machines = append(k.p.Machines, placement.Machine{Name: m.ID, Shape: i})
 	}
-	ranks := ranksOf(wants)
+	var priorities []int
+	for _, w := range wants {
+		priorities = append(priorities, w.a.waiting.Priority)
+	}
+	ranks := fit.Priorities(priorities)
 	for _, w := range wants {
 		app := int32(len(k.p.Apps)) //nolint:gosec // few
 		k.p.Apps = append(k.p.Apps,
-			placement.App{Name: w.a.key(), Demand: k.demand(w, names), Priority: ranks[w.a.waiting.Priority]})
+			placement.App{Name: w.a.key(), Demand: space.Demand(w.hold, w.machines),
+				Priority: ranks[w.a.waiting.Priority]})
 		if w.a.nodes > 1 {
 			k.p.Rules = append(k.p.Rules, placement.Rule{A: app, B: app, Max: 1})
 		}
@@ -117,78 +124,6 @@ func (s *Session) packing(p *record.PoolSeen, parts []int, wants []*want) (*pack
 		}
 	}
 	return k, s.rules(k, p, wants)
-}
-
-// kinds lists the classes of machines, and the names of accelerators, in small letters.
-func (k *packing) kinds(wants []*want) (accelerators []string) {
-	add := func(name string) {
-		if name = strings.ToLower(name); name != "" && !slices.Contains(accelerators, name) {
-			accelerators = append(accelerators, name)
-		}
-	}
-	for _, m := range k.machines {
-		if !slices.Contains(k.classes, m.Class()) {
-			k.classes = append(k.classes, m.Class())
-		}
-		add(m.Capacity.Accelerator)
-	}
-	for _, w := range wants {
-		add(w.hold.Accelerator)
-	}
-	return accelerators
-}
-
-// ranksOf numbers the priorities of tasks from 0.
-func ranksOf(wants []*want) map[int]int {
-	ranks := map[int]int{}
-	for _, w := range wants {
-		ranks[w.a.waiting.Priority] = 0
-	}
-	for rank, priority := range slices.Sorted(maps.Keys(ranks)) {
-		ranks[priority] = rank
-	}
-	return ranks
-}
-
-// capacity is what a machine has left of each resource.
-func (k *packing) capacity(m *record.PoolMachine, names []string) []int64 {
-	free := m.Free()
-	free.CPUs += record.CapacityEps
-	free.MemoryGiB += record.CapacityEps
-	return k.vector(free, record.MaxUses-len(m.Uses), names, func(class record.MachineClass) int64 {
-		if class == m.Class() {
-			return 0
-		}
-		return placement.Unit
-	})
-}
-
-// demand is what a task asks for of each resource.
-func (k *packing) demand(w *want, names []string) []int64 {
-	return k.vector(w.hold, 1, names, func(class record.MachineClass) int64 {
-		if _, may := w.machines[class]; may {
-			return 0
-		}
-		return 1
-	})
-}
-
-// vector is how much of each resource a capacity is, beside so many tasks, in parts of placement's unit, rounded down;
-// of says it of what stands for a class.
-func (k *packing) vector(c record.Capacity, tasks int, names []string, of func(record.MachineClass) int64) []int64 {
-	parts := func(x float64) int64 { return int64(max(0, min(x, placement.MaxValue)) * placement.Unit) }
-	v := []int64{parts(c.CPUs), parts(c.MemoryGiB), parts(float64(tasks))}
-	for _, name := range names {
-		has := 0.0
-		if strings.EqualFold(name, c.Accelerator) {
-			has = c.Accelerators
-		}
-		v = append(v, parts(has))
-	}
-	for _, class := range k.classes {
-		v = append(v, of(class))
-	}
-	return v
 }
 
 // hosts are the machines of a task's nodes.
@@ -217,7 +152,7 @@ func (k *packing) pooled(p *record.PoolSeen, w *want, at placement.Assignment) *
 	usd := 0.0
 	for _, i := range at {
 		m := k.machines[i]
-		out.hosts, out.spots = append(out.hosts, m.ID), append(out.spots, spotOf(&p.Pool, m))
+		out.hosts, out.spots = append(out.hosts, m.ID), append(out.spots, fit.SpotOf(&p.Pool, m))
 		out.hours = max(out.hours, w.machines[m.Class()])
 		usd += m.Share(w.hold) * p.USDPerHour
 	}

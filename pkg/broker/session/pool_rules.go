@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
+	"github.com/tradewind-broker/tradewind/pkg/broker/fit"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/placement"
@@ -11,20 +12,6 @@ import (
 
 // Rules of placement in pools: machines where a task would be against one beside what stands there already are barred
 // to it; how those that are placed together stand to each other are rules and groups of pkg/placement.
-
-// spotOf is where a machine of a pool stands. A pool's machines without a label for it are in one zone of their own.
-func spotOf(p *record.Pool, m *record.PoolMachine) record.Spot {
-	levels := record.TopologyLabels()
-	at := record.Spot{Region: p.Place, Zone: m.Stands(levels[0]), Rack: m.Stands(levels[1]),
-		Machine: record.PoolCloud + "/" + p.Name + "/" + m.ID, Count: 1}
-	if at.Region == "" {
-		at.Region = record.PoolCloud + ":" + p.Name
-	}
-	if at.Zone == "" {
-		at.Zone = record.PoolCloud + "/" + p.Name
-	}
-	return at
-}
 
 // rules adds those of tasks to a problem.
 func (s *Session) rules(k *packing, p *record.PoolSeen, wants []*want) error {
@@ -63,7 +50,7 @@ func (k *packing) stand(p *record.Pool) {
 		return known[name]
 	}
 	for i, m := range k.machines {
-		at := spotOf(p, m)
+		at := fit.SpotOf(p, m)
 		if at.Rack == "" {
 			at.Rack = "\x00" + m.ID // barred to whom it matters for
 		}
@@ -121,7 +108,7 @@ func (s *Session) barred(k *packing, p *record.PoolSeen, w *want) ([]int32, erro
 	look := func(others []record.Placed) (barred []int32, in map[int]bool) {
 		in = map[int]bool{}
 		for i, m := range k.machines {
-			spot := spotOf(&p.Pool, m)
+			spot := fit.SpotOf(&p.Pool, m)
 			found := record.Clashes(a.groups, a.job.ID, a.waiting.Task,
 				record.StandOf(t, []record.Spot{spot}, s.u.Now), others)
 			for _, c := range found {

@@ -3,10 +3,10 @@ package session
 import (
 	"errors"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/broker/attempt"
+	"github.com/tradewind-broker/tradewind/pkg/broker/fit"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
@@ -16,18 +16,15 @@ type want struct {
 	a        *admission
 	hold     record.Capacity
 	machines map[record.MachineClass]float64 // hours on a machine of the class
+	mostUSD  float64                         // that it would cost on any of those
 	instead  record.Instead
 }
-
-// gibPerCPU is the memory that a task without a word on it is given with each vCPU: that of the clouds' machines with
-// the least.
-const gibPerCPU = 2
 
 // want says what a task could have of a pool, nil where nothing there suits it, costs less than what is planned for it,
 // and is done in time.
 func (s *Session) want(p *record.PoolSeen, a *admission) (*want, error) {
 	choice := a.plan.Of(a.waiting.Task)
-	if choice == nil || a.pool != nil || !p.Allowed(a.spec.Regions) {
+	if choice == nil || a.pool != nil || a.awaits || !p.Allowed(a.spec.Regions) {
 		return nil, nil
 	}
 	w := &want{a: a}
@@ -45,16 +42,16 @@ func (s *Session) want(p *record.PoolSeen, a *admission) (*want, error) {
 		return nil, err
 	}
 	for i := range t.Resources {
-		w.machines = map[record.MachineClass]float64{}
+		w.machines, w.mostUSD = map[record.MachineClass]float64{}, 0
 		classes := p.Classes(&t.Resources[i])
-		w.hold = holdOf(&t.Resources[i], classes, choice.VCPU)
+		w.hold = fit.HoldOf(&t.Resources[i], classes, choice.VCPU)
 		for class, m := range classes {
 			hours := record.Hours(t.Time.For(m.Type, w.hold.Accelerator, w.hold.Accelerators)) * (1 - a.task.Progress)
 			cost := m.Share(w.hold)*p.USDPerHour*hours*float64(a.nodes) + here.usd
 			inTime := hours+here.hours <= a.plan.TaskHours[a.waiting.Task]+planned.hours+record.CentsEps ||
 				record.Duration(hours+here.hours) <= slack
 			if cost < w.instead.USD-record.CentsEps && inTime {
-				w.machines[class] = hours
+				w.machines[class], w.mostUSD = hours, max(w.mostUSD, cost)
 			}
 		}
 		if len(w.machines) > 0 {
@@ -62,33 +59,6 @@ func (s *Session) want(p *record.PoolSeen, a *admission) (*want, error) {
 		}
 	}
 	return nil, nil
-}
-
-// holdOf is what a task holds of a machine: what it asks for; where it does not say how many vCPUs, as many as what is
-// planned for it has, and of memory gibPerCPU with each, but of neither more than its part of any of the machines.
-func holdOf(r *dag.Resources, classes map[record.MachineClass]*record.PoolMachine, planned float64) record.Capacity {
-	hold := record.Capacity{CPUs: r.CPUs.Min, MemoryGiB: r.Memory.Min, Accelerator: r.Accelerator,
-		Accelerators: record.Accelerators(r)}
-	part := func(m *record.PoolMachine) float64 {
-		if hold.Accelerators > 0 {
-			return hold.Accelerators / m.Capacity.Accelerators
-		}
-		return 1
-	}
-	if hold.CPUs == 0 {
-		hold.CPUs = planned
-		for _, m := range classes {
-			hold.CPUs = min(hold.CPUs, m.Capacity.CPUs*part(m))
-		}
-	}
-	if hold.MemoryGiB == 0 {
-		hold.MemoryGiB = hold.CPUs * gibPerCPU
-		for _, m := range classes {
-			hold.MemoryGiB = min(hold.MemoryGiB,
-				m.Capacity.MemoryGiB*m.Share(record.Capacity{CPUs: hold.CPUs, Accelerators: hold.Accelerators}))
-		}
-	}
-	return hold
 }
 
 // moving is what it costs and takes to move a task's data.
@@ -175,17 +145,6 @@ func (s *Session) slack(a *admission) (time.Duration, error) {
 	if err != nil || a.waiting.Task >= len(bids.FinishBy) {
 		return 0, err
 	}
-	starts := time.Duration(followers(a.spec, a.waiting.Task) + 1)
+	starts := time.Duration(fit.Followers(a.spec, a.waiting.Task) + 1)
 	return bids.FinishBy[a.waiting.Task].Sub(s.u.Now) - starts*(s.Config.Restart+s.Config.Overhead), nil
-}
-
-// followers is how many tasks follow one on the longest way to the end: each takes the time of a start beside its own.
-func followers(spec *dag.Job, task int) int {
-	g, longest := spec.Graph(), make([]int, len(spec.Tasks))
-	for _, i := range slices.Backward(spec.Order()) {
-		for _, c := range g.Children(i) {
-			longest[i] = max(longest[i], longest[c]+1)
-		}
-	}
-	return longest[task]
 }

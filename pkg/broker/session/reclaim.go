@@ -70,7 +70,7 @@ func (s *Session) claimReleased(made *scheduler.Result) {
 func (s *Session) claim(name string) {
 	if i := slices.IndexFunc(s.candidates, func(a *admission) bool { return a.claim() == name }); i >= 0 {
 		q := s.candidates[i].queue
-		q.Claim(name, s.u.Now, s.u.Now.Add(2*s.Config.Overhead))
+		q.Claim(record.Claim{For: name, Until: s.u.Now.Add(2 * s.Config.Overhead)}, s.u.Now)
 		s.changed[q] = true
 	}
 }

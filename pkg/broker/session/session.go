@@ -42,6 +42,7 @@ type Input struct {
 	Policy *scheduler.Policy
 	Mover  record.Mover
 	Pools  *[]record.PoolSeen // nil: not looked at yet
+	Fresh  []string           // those that were looked at for this very session
 }
 
 // Session is the state of one session.
@@ -268,7 +269,7 @@ func (s *Session) admitOf(candidates, kept []*admission) (admitted int, err erro
 	for i, bind := range binds {
 		bound[i] = byTask[taskOf(bind)]
 	}
-	if err := s.toPools(bound); err != nil {
+	if bound, err = s.toPools(bound); err != nil {
 		return 0, err
 	}
 	for len(bound) > 0 && !s.stop() {

@@ -138,6 +138,10 @@ func (s *Session) tell(a *admission, said []string) []string {
 		return []string{"it " + a.price.Tell(s.u.Now)}
 	case verdictAdmit:
 	}
+	if pool := a.queue.ClaimedIn(a.claim(), s.u.Now); pool != "" {
+		return []string{"machines of pool " + pool +
+			" are kept for it, and it goes there when what runs there has left"}
+	}
 	if other := s.madeFor(a); other != "" && len(said) > 0 {
 		return []string{"room is being made for " + other + ", which comes first"}
 	}

@@ -30,7 +30,7 @@ const draftRounds = 100
 
 // Draft makes a decision on what the unit has loaded, again with what it lacked, until it lacks nothing; then the unit
 // takes it in. pools is asked for what a decision lacks beside records.
-func (u *Unit) Draft(decide func(*book.Draft) error, pools func() error) error {
+func (u *Unit) Draft(decide func(*book.Draft) error, pools func(book.Lacking) error) error {
 	for range draftRounds {
 		d := book.NewDraft(u.Book, u.Now, u.Items())
 		d.Crowded = u.Crowded
@@ -49,7 +49,7 @@ func (u *Unit) Draft(decide func(*book.Draft) error, pools func() error) error {
 }
 
 // supply loads what a draft has lacked, the records at once.
-func (u *Unit) supply(l book.Lacking, pools func() error) error {
+func (u *Unit) supply(l book.Lacking, pools func(book.Lacking) error) error {
 	if err := u.Preload(l.Keys...); err != nil {
 		return err
 	}
@@ -63,8 +63,8 @@ func (u *Unit) supply(l book.Lacking, pools func() error) error {
 			return err
 		}
 	}
-	if l.Pools {
-		return pools()
+	if l.Pools || len(l.Fresh) > 0 {
+		return pools(l)
 	}
 	return nil
 }

@@ -1,0 +1,209 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"sync/atomic"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/parsync"
+	"github.com/tradewind-broker/tradewind/pkg/store"
+)
+
+// work is what a process is to do, and done what came of it: lines of JSON.
+type work struct {
+	Endpoint string
+	Name     string
+	Policy   parsync.Policy
+	Turn     time.Duration
+	Ready    [][]byte // events
+}
+
+type done struct {
+	Placed, Bought, Commits, Conflicts int
+}
+
+// counted counts the transactions of sessions, and those of them that were void.
+type counted struct {
+	store.Store
+	commits, conflicts atomic.Int64
+}
+
+// Commit implements store.Store.
+func (c *counted) Commit(ctx context.Context, tx store.Tx) error {
+	err := c.Store.Commit(ctx, tx)
+	for i := range tx.Writes {
+		if tx.Writes[i].Key == record.SeatsKey() {
+			return err // that two sit down at once is no conflict over machines
+		}
+	}
+	c.commits.Add(1)
+	if errors.Is(err, store.ErrConflict) {
+		c.conflicts.Add(1)
+	}
+	return err
+}
+
+// place is one process: it takes a number, says so, and when it is told to go places its tasks.
+func place(ctx context.Context, in io.Reader, out io.Writer) error {
+	lines := bufio.NewReader(in)
+	var w work
+	if err := readLine(lines, &w); err != nil {
+		return err
+	}
+	p, records, err := ports(w.Endpoint)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = records.Close() }()
+	of := &counted{Store: records}
+	p.Store = of
+	cfg := record.DefaultConfig()
+	cfg.Process, cfg.Rotates, cfg.Pool.Turn = w.Name, w.Policy, w.Turn
+	// It sits down before the others know of it: a broker that begins when all have knows how many they are.
+	if _, _, err := broker.New(cfg, p).PoolsNow(ctx, time.Now()); err != nil {
+		return err
+	}
+	if err := writeLine(out, "ready"); err != nil {
+		return err
+	}
+	if err := readLine(lines, new(string)); err != nil {
+		return err
+	}
+	b := broker.New(cfg, p)
+	for _, body := range w.Ready {
+		e, err := events.Parse(body)
+		if err != nil {
+			return err
+		}
+		for err := errors.New("first"); err != nil; { // its queue would bring it again
+			if err = errors.Join(b.Handle(ctx, events.FnSchedule, []events.Event{e})...); ctx.Err() != nil {
+				return ctx.Err()
+			}
+		}
+	}
+	d := done{Commits: int(of.commits.Load()), Conflicts: int(of.conflicts.Load())}
+	if err := writeLine(out, d); err != nil {
+		return err
+	}
+	return nil
+}
+
+func readLine(in *bufio.Reader, v any) error {
+	line, err := in.ReadBytes('\n')
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(line, v)
+}
+
+func writeLine(out io.Writer, v any) error {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	_, err = out.Write(append(body, '\n'))
+	return err
+}
+
+// process is a child at work.
+type process struct {
+	cmd *exec.Cmd
+	in  io.WriteCloser
+	out *bufio.Reader
+}
+
+func begin(ctx context.Context, child []string, w work) (*process, error) {
+	p := &process{cmd: exec.CommandContext(ctx, child[0], child[1:]...)} //nolint:gosec // this program
+	p.cmd.Stderr = os.Stderr
+	in, err := p.cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	p.in, p.out = in, bufio.NewReader(out)
+	if err := p.cmd.Start(); err != nil {
+		return nil, err
+	}
+	return p, writeLine(in, w)
+}
+
+// together has processes place all tasks at once, each those of its jobs.
+func together(ctx context.Context, s sizes, policy parsync.Policy, n int, child []string, endpoint string,
+	ready [][][]byte) (m measure, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // ends those that are left
+	m = measure{policy: policy, processes: n}
+	var all []*process
+	for i := range n {
+		w := work{Endpoint: endpoint, Name: fmt.Sprint("process ", i), Policy: policy, Turn: s.turn}
+		for j := i; j < len(ready); j += n {
+			w.Ready = append(w.Ready, ready[j]...)
+		}
+		p, err := begin(ctx, child, w)
+		if err != nil {
+			return m, err
+		}
+		all = append(all, p)
+	}
+	for _, p := range all {
+		if err := readLine(p.out, new(string)); err != nil {
+			return m, err
+		}
+	}
+	begun := time.Now()
+	for _, p := range all {
+		if err := writeLine(p.in, "go"); err != nil {
+			return m, err
+		}
+	}
+	for _, p := range all {
+		var d done
+		if err := readLine(p.out, &d); err != nil {
+			return m, err
+		}
+		m.commits, m.conflicts = m.commits+d.Commits, m.conflicts+d.Conflicts
+	}
+	m.took = time.Since(begun)
+	for _, p := range all {
+		if err := p.cmd.Wait(); err != nil {
+			return m, err
+		}
+	}
+	return m, m.count(ctx, endpoint, s)
+}
+
+// count counts what was placed, and checks that no machine holds more than it has.
+func (m *measure) count(ctx context.Context, endpoint string, s sizes) error {
+	p, records, err := ports(endpoint)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = records.Close() }()
+	views, err := broker.New(record.DefaultConfig(), p).Pools(ctx)
+	if err != nil {
+		return err
+	}
+	for _, v := range views {
+		for _, machine := range v.Machines {
+			if machine.Used.CPUs > slotsEach*cpus {
+				return fmt.Errorf("%s holds %g vCPUs", machine.ID, machine.Used.CPUs)
+			}
+			m.placed += len(machine.Tasks)
+		}
+	}
+	m.bought = s.jobs*s.tasks - m.placed
+	return nil
+}

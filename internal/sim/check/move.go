@@ -1,0 +1,158 @@
+package check
+
+import (
+	"slices"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/store"
+)
+
+// Of what is moved in pools, at every transaction:
+const (
+	// InvMove: what others were moved for goes where they were, while that is kept for it: unless a machine was not to
+	// be had meanwhile, or it was planned anew.
+	InvMove = "a move lets in what it was made for"
+	// InvKeptRoom: what is kept of a machine for one task no other is given.
+	InvKeptRoom = "room that is kept is nobody else's"
+	// InvAgain: what was stopped for others has run for long enough since: twice as long each time.
+	InvAgain = "nothing is moved again before its time"
+)
+
+// moveChecker knows for whom what was moved.
+type moveChecker struct {
+	made  map[string]*made     // by claim
+	unfit map[string]time.Time // when a machine of a pool could last be given nothing, by POOL/ID or POOL
+	beats map[string]time.Time // when one was last heard of
+}
+
+// made is room that is made.
+type made struct {
+	pool         string
+	hosts        []string
+	since, until time.Time
+	plan         int
+}
+
+func newMoveChecker() moveChecker {
+	return moveChecker{made: map[string]*made{}, unfit: map[string]time.Time{}, beats: map[string]time.Time{}}
+}
+
+// moved notes that a cluster leaves its machine for a claim.
+func (c *Checker) moved(s *Job, cl record.Cluster) {
+	c.Count("moved to make room")
+	of := c.Jobs[jobOf(cl.For)]
+	if of == nil || len(cl.Hosts) != 1 || len(cl.Nodes) != 1 || s.gangName(cl.Task) != "" {
+		c.Violatef(InvMove, "%s leaves for %q", cl.ID, cl.For)
+		return
+	}
+	if s.Record.Priority > of.Record.Priority {
+		c.Violatef(InvMove, "%s of priority %d leaves for %s of %d", cl.ID, s.Record.Priority, cl.For,
+			of.Record.Priority)
+	}
+	m := c.moves.made[cl.For]
+	if m == nil || m.until.Before(cl.Until) {
+		m = &made{pool: cl.Offer.Region, since: c.Now, until: cl.Since.Add(2 * c.cfg.Overhead),
+			plan: of.Record.Plan.Version}
+		c.moves.made[cl.For] = m
+	}
+	m.hosts = append(m.hosts, cl.Hosts[0])
+}
+
+// jobOf is the job of a claim.
+func jobOf(claim string) string {
+	for i := range len(claim) {
+		if claim[i] == '/' {
+			return claim[:i]
+		}
+	}
+	return claim
+}
+
+// checkMoved checks that an attempt that is admitted goes where room was made for it.
+func (c *Checker) checkMoved(s *Job, a record.Attempt) {
+	if s.user == nil || len(c.moves.made) == 0 {
+		return
+	}
+	claim := s.claim(a.Task)
+	m := c.moves.made[claim]
+	if m == nil {
+		return
+	}
+	delete(c.moves.made, claim)
+	if !a.Admitted.Before(m.until) || a.Plan != m.plan {
+		c.Count("room is made in vain")
+		return
+	}
+	if a.Assigned() && a.Offer.Region == m.pool {
+		if !slices.ContainsFunc(m.hosts, func(h string) bool { return !slices.Contains(a.Hosts, h) }) {
+			c.Count("let in by a move")
+			return
+		}
+	}
+	for _, host := range append([]string{""}, m.hosts...) {
+		at := m.pool + "/" + host
+		if last, was := c.moves.unfit[at]; was && !last.Before(m.since) ||
+			host != "" && a.Admitted.Sub(c.moves.beats[at]) > c.cfg.Pool.StaleAfter-time.Minute {
+			c.Count("a machine is gone that room was made on")
+			return
+		}
+	}
+	c.Violatef(InvMove, "%s is admitted to %s %v, and room was made for it in %s on %v", claim, a.OfferID, a.Hosts,
+		m.pool, m.hosts)
+}
+
+// machineKept checks what a machine is given anew beside what is kept of it.
+func (c *Checker) machineKept(pool string, was, m *record.PoolMachine) {
+	for _, use := range m.Uses {
+		same := func(u record.PoolUse) bool { return u.Cluster == use.Cluster }
+		if was != nil && slices.ContainsFunc(was.Uses, same) {
+			continue
+		}
+		s := c.Jobs[record.ClusterJob(use.Cluster)]
+		task, _, ok := record.ClusterAttempt(use.Cluster)
+		if s == nil || !ok || s.user == nil {
+			continue
+		}
+		left := m.Kept(s.claim(task), use.Since)
+		if !(record.Capacity{}).Fits(left.Free()) {
+			c.Violatef(InvKeptRoom, "%s is given %s/%s, of which is kept %+v", use.Cluster, pool, m.ID, m.Promises)
+		}
+	}
+}
+
+// machinesGone notes machines that are in their partition no more, or may be given nothing.
+func (c *Checker) machinesGone(before, now record.Partition) {
+	for _, m := range now.Machines {
+		if m.Draining || m.Leaving || c.Now.Before(m.BlockedUntil) {
+			c.moves.unfit[now.Pool+"/"+m.ID] = later(c.Now, m.BlockedUntil)
+		}
+	}
+	for _, m := range before.Machines {
+		if _, there := now.Machine(m.ID); !there {
+			c.moves.unfit[before.Pool+"/"+m.ID] = c.Now
+		}
+	}
+}
+
+// beat notes when a machine was heard of.
+func (c *Checker) beat(pool, machine string, w *store.Write) {
+	if w.Op == store.Put {
+		c.moves.beats[pool+"/"+machine] = decode[record.Beat](c, w).At
+	}
+}
+
+// poolRecord notes that a pool gives nothing.
+func (c *Checker) poolRecord(w *store.Write) {
+	if w.Op == store.Check || w.Op == store.Put && !decode[record.Pool](c, w).Draining {
+		return
+	}
+	c.moves.unfit[w.Key.Sort+"/"] = c.Now
+}
+
+// checkAgain checks that what is stopped for others has run for as long as it is to keep its machines.
+func (c *Checker) checkAgain(s *Job, cl record.Cluster) {
+	if keeps := s.Tasks[cl.Task].Keeps(c.cfg.Restart); cl.Since.Sub(cl.Running) < keeps {
+		c.Violatef(InvAgain, "%s has run for %v, and keeps its machines for %v", cl.ID, cl.Since.Sub(cl.Running), keeps)
+	}
+}
