@@ -91,7 +91,8 @@ func (w Watch) look(ctx context.Context, job string) error {
 	}
 	state := fmt.Sprintf("%d roles with %d machines admitted, %d begun", tasks, machines, begun)
 	w.states[state]++
-	if tasks != 0 && tasks != 2 || machines != 0 && machines != Machines || begun != 0 && begun != Machines && !w.begun {
+	if tasks != 0 && tasks != 2 || machines != 0 && machines != Machines ||
+		begun != 0 && begun != Machines && !w.begun {
 		w.wrong = append(w.wrong, state)
 	}
 	w.begun = w.begun || begun == Machines // what is done goes by itself

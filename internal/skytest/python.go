@@ -9,16 +9,19 @@ import (
 )
 
 // Python is a folder for PATH: a virtual environment, so that what an example installs stays out of this computer. With
-// quick, its sleeps take a hundredth of what they say. The test is skipped where Python or its package index is missing.
+// quick, its sleeps take a hundredth of what they say. The test is skipped where Python or its package index is
+// missing.
 func Python(tb testing.TB, quick bool) (bin string) {
 	tb.Helper()
 	dir := tb.TempDir()
-	if out, err := exec.CommandContext(tb.Context(), "python3", "-m", "venv", dir).CombinedOutput(); err != nil {
+	make := exec.CommandContext(tb.Context(), "python3", "-m", "venv", dir) //nolint:gosec // of the test's own
+	if out, err := make.CombinedOutput(); err != nil {
 		tb.Skipf("python3 makes no virtual environment: %v\n%s", err, out)
 	}
 	bin = filepath.Join(dir, "bin")
-	if out, err := exec.CommandContext(tb.Context(), bin+"/pip", "download", "--quiet", "--no-deps", "--dest", tb.TempDir(),
-		"tqdm").CombinedOutput(); err != nil {
+	fetch := exec.CommandContext(tb.Context(), bin+"/pip", "download", "--quiet", "--no-deps", //nolint:gosec // its own
+		"--dest", tb.TempDir(), "tqdm")
+	if out, err := fetch.CombinedOutput(); err != nil {
 		tb.Skipf("Python's package index does not answer: %v\n%s", err, out)
 	}
 	if !quick {

@@ -25,7 +25,7 @@ import (
 const (
 	EnvEndpoint  = "TRADEWIND_ENDPOINT"     // the broker's base URL
 	EnvTokenFile = "TRADEWIND_TOKEN_FILE"   // "-" is standard input
-	EnvRank      = "TRADEWIND_MACHINE_RANK" // which of its cluster's machines this is, where the token is for all of them
+	EnvRank      = "TRADEWIND_MACHINE_RANK" // which machine of its cluster this is, where the token is for all
 	EnvDir       = "TRADEWIND_DIR"          // the agent's directory; the current one when empty
 	EnvAddress   = "TRADEWIND_ADDRESS"      // where other nodes reach this one
 	EnvSole      = "TRADEWIND_SOLE"         // "1": the machine is the task's alone

@@ -11,7 +11,8 @@ import (
 //go:embed *.yaml
 var files embed.FS
 
-// Example is a file of SkyPilot's repository, as it is there, with a line that the log of each rank has when it went well.
+// Example is a file of SkyPilot's repository, as it is there, with a line that the log of each rank has when it went
+// well.
 type Example struct {
 	Name, Body string
 	Ranks      int

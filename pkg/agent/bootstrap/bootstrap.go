@@ -4,10 +4,11 @@
 //
 // One script serves all machines of a cluster where they are made by one call: each takes the token of its rank, which
 // is its launch index on EC2 and the number at the end of its name on Google Cloud. Where each machine is made by a
-// call of its own it is told its own token alone. A cluster so large that the tokens of all do not fit has one for
-// all of them, and each machine tells the broker its rank, which it proves by which machine it is. The tokens are the only secrets in it: they are for one node of one
-// job, for its agent's first call, and expire. The machine has no identity of its own in the cloud, and no rights; the
-// token goes through files that only root can read, not through the process list.
+// call of its own it is told its own token alone. A cluster so large that the tokens of all do not fit has one for all
+// of them, and each machine tells the broker its rank, which it proves by which machine it is. The tokens are the only
+// secrets in it: they are for one node of one job, for its agent's first call, and expire. The machine has no identity
+// of its own in the cloud, and no rights; the token goes through files that only root can read, not through the process
+// list.
 //
 // A machine that cannot start its agent, or whose agent has ended, powers off, which terminates it. That costs nothing
 // more, and the broker learns it from the cloud.
