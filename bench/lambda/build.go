@@ -21,7 +21,9 @@ const module = "github.com/tradewind-broker/tradewind/"
 func small() (flags []string) {
 	for _, pattern := range []string{
 		"github.com/...", "golang.org/...", "google.golang.org/...", "go.opentelemetry.io/...", "go.yaml.in/...",
-		"net/http/...", "crypto/tls/...", "crypto/x509/...", "text/...", "html/...",
+		"crypto/ecdsa/...", "crypto/rsa/...", "crypto/tls/...", "crypto/x509/...", "encoding/asn1/...",
+		"encoding/json/...", "encoding/xml/...", "fmt/...", "html/...", "log/...", "math/big/...", "mime/...",
+		"net/...", "os/...", "text/...",
 	} {
 		flags = append(flags, "-gcflags="+pattern+"=-l")
 	}
@@ -31,6 +33,9 @@ func small() (flags []string) {
 		"github.com/go-json-experiment/...",
 	} {
 		flags = append(flags, "-gcflags="+pattern+"=")
+	}
+	for _, pattern := range []string{module + "pkg/broker/history/...", module + "pkg/broker/view/..."} {
+		flags = append(flags, "-gcflags="+pattern+"=-l") // what is shown to people
 	}
 	return flags
 }
