@@ -2,6 +2,7 @@ package check
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
@@ -90,7 +91,7 @@ func (c *Checker) checkMoved(s *Job, a record.Attempt) {
 			return
 		}
 	}
-	for _, host := range append([]string{""}, m.hosts...) {
+	for _, host := range append([]string{""}, c.keptFor(m, a.Nodes)...) {
 		at := m.pool + "/" + host
 		if last, was := c.moves.unfit[at]; was && !last.Before(m.since) ||
 			host != "" && a.Admitted.Sub(c.moves.beats[at]) > c.cfg.Pool.StaleAfter-time.Minute {
@@ -100,6 +101,22 @@ func (c *Checker) checkMoved(s *Job, a record.Attempt) {
 	}
 	c.Violatef(InvMove, "%s is admitted to %s %v, and room was made for it in %s on %v", claim, a.OfferID, a.Hosts,
 		m.pool, m.hosts)
+}
+
+// keptFor are the machines that may be kept for a task of so many nodes: those that were left for it and, of one with
+// more nodes than those, all of the pool that were to be had when room was made.
+func (c *Checker) keptFor(m *made, nodes int) []string {
+	hosts := slices.Clone(m.hosts)
+	if nodes <= len(hosts) {
+		return hosts
+	}
+	for at, last := range c.moves.beats {
+		if host, of := strings.CutPrefix(at, m.pool+"/"); of && m.since.Sub(last) <= c.cfg.Pool.StaleAfter {
+			hosts = append(hosts, host)
+		}
+	}
+	slices.Sort(hosts)
+	return hosts
 }
 
 // machineKept checks what a machine is given anew beside what is kept of it.
