@@ -15,18 +15,7 @@ func TestTheMachineOfAFailedTaskIsKept(t *testing.T) {
 	if err := os.WriteFile(file, []byte(failing), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	up := s.command("tradewind up --time-scale 1")
-	out, err := up.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := up.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = up.Process.Signal(os.Interrupt); _ = up.Wait() })
-	if _, err := out.Read(make([]byte, 1)); err != nil { // it says where it is once it serves
-		t.Fatal(err)
-	}
+	s.serves("tradewind up --time-scale 1")
 	for flag, want := range map[string]string{
 		"--keep-on-failure 25h": "more than 24h",
 		"--keep-on-failure -1h": "--keep-on-failure",

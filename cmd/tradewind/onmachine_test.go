@@ -28,18 +28,7 @@ func TestACommandRunsBesideATask(t *testing.T) {
 	if err := os.WriteFile(file, []byte(visited), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	up := s.command("tradewind up --time-scale 1")
-	out, err := up.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := up.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = up.Process.Signal(os.Interrupt); _ = up.Wait() })
-	if _, err := out.Read(make([]byte, 1)); err != nil { // it says where it is once it serves
-		t.Fatal(err)
-	}
+	s.serves("tradewind up --time-scale 1")
 	s.env = append(s.env, "WORD=sesame-opens-1234")
 	s.must("tradewind submit --secret WORD " + file)
 	s.must("sh -c 'until tradewind exec last t -- test -e here 2>/dev/null; do sleep 0.1; done'")
@@ -55,7 +44,7 @@ func TestACommandRunsBesideATask(t *testing.T) {
 	if back, err := cmd.Output(); err != nil || !bytes.Equal(back, large) {
 		t.Errorf("of %d bytes %d come back: %v", len(large), len(back), err)
 	}
-	_, err = exec.LookPath("ssh")
+	_, err := exec.LookPath("ssh")
 	ssh := err == nil // installed by scripts/packages.sh where one may
 	if ssh {
 		testSSH(t, s, large)

@@ -96,18 +96,7 @@ func TestAServiceIsKeptUp(t *testing.T) {
 	if _, errs, code := s.run("tradewind plan --deadline 2h " + file); code != 2 || !strings.Contains(errs, "deadline") {
 		t.Errorf("with a deadline: %d %s", code, errs)
 	}
-	up := s.command("tradewind up")
-	out, err := up.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := up.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = up.Process.Signal(os.Interrupt); _ = up.Wait() })
-	if _, err := out.Read(make([]byte, 1)); err != nil { // it says where it is once it serves
-		t.Fatal(err)
-	}
+	s.serves("tradewind up")
 	s.must("tradewind submit " + file)
 	ready := func(is served) bool { return len(is.Services) == 1 && is.Services[0].Ready == 2 }
 	is := awaitServed(t, s, "it comes up", ready)

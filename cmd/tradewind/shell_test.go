@@ -82,6 +82,23 @@ func (s *shell) must(line string) string {
 	return out
 }
 
+// serves starts a broker that ends with the test, and returns once it serves: then it says where it is.
+func (s *shell) serves(line string) {
+	s.t.Helper()
+	up := s.command(line)
+	out, err := up.StdoutPipe()
+	if err == nil {
+		err = up.Start()
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { _ = up.Process.Signal(os.Interrupt); _ = up.Wait() })
+	if _, err := out.Read(make([]byte, 1)); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
 // left are the processes of the program that still run.
 func (s *shell) left() (pids []string) {
 	if runtime.GOOS != "linux" {

@@ -339,6 +339,24 @@ func Describe(n *yaml.Node) string {
 	return "an alias"
 }
 
+// Texts reads a mapping of texts, each of which is checked with its name. Errors have the name and the line.
+func (r *Reader) Texts(n *yaml.Node, check func(name, text string) error) (map[string]string, error) {
+	entries, err := r.Mapping(n)
+	if err != nil {
+		return nil, err
+	}
+	all := make(map[string]string, len(entries))
+	for _, e := range entries {
+		if all[e.Key], err = r.Text(e.Node); err == nil {
+			err = fault.At(PositionOf(e.Node), check(e.Key, all[e.Key]))
+		}
+		if err != nil {
+			return nil, fault.WithinKey(e.Key, err)
+		}
+	}
+	return all, nil
+}
+
 // TextField reads a field of text through parse, which also checks it.
 func TextField[T, V any](r *Reader, to func(T) *V, parse func(string) (V, error)) func(T, *yaml.Node) error {
 	return func(into T, n *yaml.Node) error {

@@ -146,21 +146,9 @@ func (r *reader) readReadiness(s *dag.Service, n *yaml.Node) error {
 			to.Post, err = r.Text(n)
 			return err
 		},
-		"headers": func(to *dag.Readiness, n *yaml.Node) error {
-			entries, err := r.Mapping(n)
-			if err != nil {
-				return err
-			}
-			to.Headers = make(map[string]string, len(entries))
-			for _, e := range entries {
-				if to.Headers[e.Key], err = r.Text(e.Node); err == nil {
-					err = fault.At(yamlfile.PositionOf(e.Node), dag.CheckHeader(e.Key, to.Headers[e.Key]))
-				}
-				if err != nil {
-					return fault.WithinKey(e.Key, err)
-				}
-			}
-			return nil
+		"headers": func(to *dag.Readiness, n *yaml.Node) (err error) {
+			to.Headers, err = r.Texts(n, dag.CheckHeader)
+			return err
 		},
 		"initialDelay": yamlfile.TextField(y, func(r *dag.Readiness) *time.Duration { return &r.InitialDelay },
 			dag.ParseDuration),

@@ -122,21 +122,9 @@ func (r *reader) readProbe(to *dag.Readiness, n *yaml.Node) error {
 		"timeout_seconds": yamlfile.TextField(y, func(r *dag.Readiness) *time.Duration { return &r.Timeout },
 			parseSeconds),
 		"post_data": r.readPost,
-		"headers": func(to *dag.Readiness, n *yaml.Node) error {
-			entries, err := r.Mapping(n)
-			if err != nil {
-				return err
-			}
-			to.Headers = make(map[string]string, len(entries))
-			for _, e := range entries {
-				if to.Headers[e.Key], err = r.Text(e.Node); err == nil {
-					err = fault.At(yamlfile.PositionOf(e.Node), dag.CheckHeader(e.Key, to.Headers[e.Key]))
-				}
-				if err != nil {
-					return fault.WithinKey(e.Key, err)
-				}
-			}
-			return nil
+		"headers": func(to *dag.Readiness, n *yaml.Node) (err error) {
+			to.Headers, err = r.Texts(n, dag.CheckHeader)
+			return err
 		},
 	}, to)
 	if err == nil && to.Path == "" {
