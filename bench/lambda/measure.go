@@ -166,7 +166,7 @@ func tell(ctx context.Context, names []string, files map[string]string, starts m
 		"sandbox, comes on top and is not ours.\n\n", len(starts["hello"]))
 	fmt.Fprintf(&b, "Targets: %s, %s, %s of memory. Measured again by `make bench-lambda`. Sizes are for the "+
 		"processors that it ran on: code for x86 is a tenth larger than for arm64, which deployments have unless told "+
-		"otherwise, and for which a function beyond 20 MB fails the build.\n\n", targetSize, targetCold, targetMemory)
+		"otherwise; beyond 20 MB a function fails the build of either.\n\n", targetSize, targetCold, targetMemory)
 	b.WriteString("| function | size | ready | slowest | answered | processor | memory | against hello |\n" +
 		"| --- | --- | --- | --- | --- | --- | --- | --- |\n")
 	base := middle(starts["hello"], func(s start) float64 { return ms(s.ready) })

@@ -75,7 +75,8 @@ func TestTheDocsKnowTheCommands(t *testing.T) {
 	}
 }
 
-// TestEachBlockOfTheDocsIsRunOrSaysWhyNot reads the remarks before blocks: a block of commands without a remark is run by a test of cmd/tradewind.
+// TestEachBlockOfTheDocsIsRunOrSaysWhyNot reads the remarks before blocks of commands: what is to be run a test of
+// cmd/tradewind runs, and all else says why it does not.
 func TestEachBlockOfTheDocsIsRunOrSaysWhyNot(t *testing.T) {
 	why := regexp.MustCompile(`^ *<!-- (not run: .{5,}|run|run beside a broker) -->\n$`)
 	ran := 0
