@@ -12,7 +12,8 @@ import (
 
 // advance finds the tasks whose parents have all succeeded, and ends jobs. It alone writes
 // Progress.
-func (b *Broker) advance(u *unit.Unit, data events.Data) error {
+func (b *Broker) advance(u *unit.Unit, event events.Event) error {
+	data := event.Data
 	job, found, err := book.Get[record.Job](u, record.JobKey(data.Group()))
 	if err != nil || !found {
 		return record.OrSkip(err)

@@ -11,10 +11,10 @@ import (
 )
 
 // bid reacts to prices that have moved: it makes new bids for the plan in force, and says anew what each task is worth.
-func (b *Broker) bid(u *unit.Unit, data events.Data) error {
-	e, ok := data.(events.PriceMoved)
+func (b *Broker) bid(u *unit.Unit, event events.Event) error {
+	e, ok := event.Data.(events.PriceMoved)
 	if !ok {
-		return unexpected(events.FnBid, data)
+		return unexpected(events.FnBid, event.Data)
 	}
 	job, found, err := book.Get[record.Job](u, record.JobKey(e.Job))
 	if err != nil || !found {

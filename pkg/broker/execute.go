@@ -8,10 +8,10 @@ import (
 )
 
 // execute hands the work to the agents of a gang that is up: they poll for it.
-func (b *Broker) execute(u *unit.Unit, data events.Data) error {
-	e, ok := data.(events.ClusterUp)
+func (b *Broker) execute(u *unit.Unit, event events.Event) error {
+	e, ok := event.Data.(events.ClusterUp)
 	if !ok {
-		return unexpected(events.FnExecute, data)
+		return unexpected(events.FnExecute, event.Data)
 	}
 	cl, found, err := book.Get[record.Cluster](u, record.ClusterKey(e.Cluster))
 	if err != nil || !found {

@@ -15,7 +15,7 @@ import (
 // function is how the broker handles the events of one of its functions.
 type function struct {
 	// decide only reads and writes records: the events of a batch share transactions.
-	decide func(*Broker, *unit.Unit, events.Data) error
+	decide func(*Broker, *unit.Unit, events.Event) error
 	// act reaches outside, or takes long, and commits by itself.
 	act func(*Broker, context.Context, events.Event) error
 	// repeatable says of an event that the records themselves tell whether it was handled, so that it needs no marker:
@@ -127,7 +127,7 @@ func (b *Broker) together(ctx context.Context, fn string, batch []events.Event, 
 			}
 		}
 		u.Begin(e.ID)
-		if err := f.decide(b, u, e.Data); err != nil && !errors.Is(err, record.ErrSkip) {
+		if err := f.decide(b, u, e); err != nil && !errors.Is(err, record.ErrSkip) {
 			return 0, err
 		}
 	}
@@ -143,7 +143,7 @@ func (b *Broker) together(ctx context.Context, fn string, batch []events.Event, 
 // single handles one event in a transaction of its own, again while it conflicts.
 func (b *Broker) single(ctx context.Context, fn string, e events.Event, f function) error {
 	return b.Transact(ctx, fn, e.ID, !f.needsNoMarker(e.Data), func(u *unit.Unit) error {
-		err := f.decide(b, u, e.Data)
+		err := f.decide(b, u, e)
 		if errors.Is(err, record.ErrSkip) {
 			return nil // the marker is still worth keeping
 		}

@@ -11,7 +11,8 @@ import (
 
 // interrupt reacts to a cloud's notice: save the work now, and plan meanwhile where it goes on when that is done or the
 // machine is gone.
-func (b *Broker) interrupt(u *unit.Unit, data events.Data) error {
+func (b *Broker) interrupt(u *unit.Unit, event events.Event) error {
+	data := event.Data
 	switch e := data.(type) {
 	case events.GangBroken:
 		return b.gangBroken(u, e)

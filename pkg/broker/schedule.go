@@ -18,10 +18,10 @@ import (
 // budget go. Any number of it run at once: what they share are the records of queues, and two that admit to the same
 // quota conflict at the commit. It alone writes queues, with reconcile the ledgers, and with tick the markets: all that
 // many attempts share is written by what handles their events in batches.
-func (b *Broker) schedule(u *unit.Unit, data events.Data) error {
-	switch e := data.(type) {
+func (b *Broker) schedule(u *unit.Unit, event events.Event) error {
+	switch e := event.Data.(type) {
 	case events.TaskReady:
-		return b.enqueue(u, e)
+		return b.enqueue(u, e, event.Time)
 	case events.CapacityFreed:
 		return b.settle(u, e)
 	case events.LeaseDue:
@@ -47,12 +47,12 @@ func (b *Broker) schedule(u *unit.Unit, data events.Data) error {
 		b.sessionLater(u, e.Queue)
 		return nil
 	default:
-		return unexpected(events.FnSchedule, data)
+		return unexpected(events.FnSchedule, event.Data)
 	}
 }
 
-// enqueue puts a ready task in its queue.
-func (b *Broker) enqueue(u *unit.Unit, e events.TaskReady) error {
+// enqueue puts a task in its queue that is ready since a moment: what it waited for its event it has waited.
+func (b *Broker) enqueue(u *unit.Unit, e events.TaskReady, since time.Time) error {
 	job, found, err := book.Get[record.Job](u, record.JobKey(e.Job))
 	if err != nil || !found {
 		return record.OrSkip(err)
@@ -76,6 +76,9 @@ func (b *Broker) enqueue(u *unit.Unit, e events.TaskReady) error {
 	}
 	if task.ReadyAt.IsZero() {
 		task.ReadyAt = u.Now
+		if since.Before(u.Now) && !since.IsZero() {
+			task.ReadyAt = since
+		}
 	}
 	// Known to be absent, the entry need neither be written nor removed where this session admits the task.
 	if err := u.Preload(record.WaitKey(job.Queue, record.WaitingOf(job, task))); err != nil {

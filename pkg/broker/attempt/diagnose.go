@@ -166,11 +166,16 @@ func DecideLease(l Losing, ledger record.Ledger, purses []record.Purse, cfg reco
 	// It was set aside at the most that it could cost: what it has cost less lasts longer.
 	until := l.Cluster.Covered(cfg.TickEvery, now)
 	left, reason := leftOf(l, ledger, purses)
-	if until.Sub(l.Cluster.LeaseUntil) < cfg.Overhead/4 {
-		more = max(min(left, rate*record.Hours(l.Cluster.LeaseUntil.Add(cfg.Overhead).Sub(until))), 0)
+	// One that is looked at long after its lease has ended is not extended into what is past.
+	from := l.Cluster.LeaseUntil
+	if now.After(from) {
+		from = now
+	}
+	if until.Sub(from) < cfg.Overhead/4 {
+		more = max(min(left, rate*record.Hours(from.Add(cfg.Overhead).Sub(until))), 0)
 		until = until.Add(record.Duration(more / rate))
 	}
-	if until.Sub(l.Cluster.LeaseUntil) >= cfg.Overhead/4 {
+	if until.Sub(from) >= cfg.Overhead/4 {
 		l.Cluster.LeaseUntil = until
 		l.Cluster.ReservedUSD += more
 		d.Put(record.ClusterKey(l.Cluster.ID), l.Cluster)

@@ -72,3 +72,22 @@ func TestNothingIsBoughtThatIsStoppedAtTheFirstLook(t *testing.T) {
 		}
 	}
 }
+
+// TestALeaseIsNotExtendedIntoThePast: nobody looked for fifty minutes, as the functions were held up, and what the
+// machine has cost by now is more than what was set aside and what is left.
+func TestALeaseIsNotExtendedIntoThePast(t *testing.T) {
+	cl, start := leased(0.1, 15*time.Minute)
+	cl.Reprice(record.MarketRecord{USD: 0.2, At: start}, 0, start)
+	now := start.Add(70 * time.Minute)
+	l := Losing{Job: record.Job{ID: "j", BudgetUSD: 0.1}, Cluster: cl}
+	d, more := DecideLease(l, record.Ledger{ReservedUSD: 0.1}, nil, record.DefaultConfig(), now)
+	var got record.Cluster
+	for _, w := range d.Writes {
+		if c, ok := w.Value.(record.Cluster); ok {
+			got = c
+		}
+	}
+	if got.Outcome != record.OutcomeBudget || more != 0 || !got.LeaseUntil.Equal(cl.LeaseUntil) {
+		t.Errorf("it is %q and leased until %v, %v before the look", got.Outcome, got.LeaseUntil, now.Sub(got.LeaseUntil))
+	}
+}

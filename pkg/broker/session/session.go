@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
@@ -153,7 +154,7 @@ func (s *Session) collectFrom(q *record.Queue, scale int) error {
 	}
 	s.more = s.more || len(waiting) == scan
 	taken := 0
-	for _, w := range takeTurns(waiting) {
+	for _, w := range takeTurns(waiting, s.u.Now.Add(-s.patience())) {
 		if taken >= most {
 			s.more = true
 			return nil
@@ -209,20 +210,23 @@ func (s *Session) consider(q *record.Queue, w record.Waiting) (taken int, err er
 	}
 }
 
-// takeTurns orders waiting tasks so that, within a priority, each job comes once before any comes twice: what the
-// scheduler is to be fair between has to be in its sight.
-func takeTurns(waiting []record.Waiting) []record.Waiting {
+// takeTurns orders waiting tasks so that, within a priority, those come first that have waited since before late, and
+// each job comes once before any comes twice: what the scheduler is to be fair between has to be in its sight.
+func takeTurns(waiting []record.Waiting, late time.Time) []record.Waiting {
 	type turned struct {
 		record.Waiting
-		turn int
+		class, turn int
 	}
 	order, count := make([]turned, len(waiting)), map[string]int{}
 	for i, w := range waiting {
-		order[i] = turned{w, count[w.Job]}
+		order[i] = turned{Waiting: w, turn: count[w.Job]}
+		if w.Since.After(late) {
+			order[i].class = 1
+		}
 		count[w.Job]++
 	}
 	slices.SortStableFunc(order, func(a, b turned) int {
-		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.turn, b.turn))
+		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.class, b.class), cmp.Compare(a.turn, b.turn))
 	})
 	for i := range order {
 		waiting[i] = order[i].Waiting
