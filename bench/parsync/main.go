@@ -172,8 +172,7 @@ const why = "Where they differ, it is for what the model leaves out:\n" +
 	"conflicts where that takes longer than a turn.\n" +
 	"- Placing packs. Of all partitions that are looked at together the same machine is everybody's first " +
 	"choice, where the model's schedulers choose among slots of one grade at random.\n" +
-	"- parsync changes from quality to latency for tasks that have waited. A broker counts that from when a " +
-	"task is in its queue, and here each is admitted by the transaction that puts it there, so none seems to " +
-	"have waited, however long its event has: it stays with quality.\n" +
+	"- parsync changes from quality to latency for tasks that have waited, here since their event was told, which " +
+	"takes in that the processes share the computer's processors; in the model it is since a scheduler was free.\n" +
 	"- A conflict brings the view of its partition up to date at once, where the model waits for the " +
 	"partition's turn. And tasks here do not end, while a part of the model's do.\n"

@@ -78,6 +78,9 @@ func (y *yard) populate() {
 			if y.w.rules.Packed {
 				m.report.Capacity, m.report.Type = wire.PoolCapacity{CPUs: 8, MemoryGiB: 64}, ""
 			}
+			if fast := y.w.rand.fast; fast.Chance(0.2) && !y.w.rules.Packed {
+				m.report.Capacity.Accelerator, m.report.Capacity.Accelerators = weather.Fast, float64(1+fast.IntN(2))
+			}
 			m.report.Labels = y.w.rules.Labels(y.w.rand.placed)
 			y.w.check.Labelled(name, m.id, m.report.Labels)
 			y.machines = append(y.machines, m)

@@ -90,9 +90,9 @@ func TestABrokenSystemIsNoticed(t *testing.T) {
 		breaks.Swinging: 24, breaks.Asleep: 8, breaks.NoUploads: 20, breaks.Generous: 12, breaks.Lasting: 10,
 		breaks.Hasty: 8, breaks.Stuck: 2, breaks.Homesick: 6, breaks.Careless: 12, breaks.Stale: 8, breaks.Deaf: 24,
 		breaks.Loners: 12, breaks.Herd: 6, breaks.Headless: 6, breaks.Restless: 6, breaks.Unmeasured: 6,
-		breaks.Fleeting: 8, breaks.Crowding: 12, breaks.Overcommitted: 12, breaks.Circling: 10, breaks.Impatient: 8,
+		breaks.Fleeting: 8, breaks.Crowding: 12, breaks.Overcommitted: 80, breaks.Circling: 10, breaks.Impatient: 150,
 		breaks.Nameless: 6, breaks.Nightless: 10, breaks.Mingling: 8, breaks.Spendthrift: 6, breaks.Hoarding: 6,
-		breaks.Abandoned: 12, breaks.Boastful: 12, breaks.Versionless: 16, breaks.Roomless: 8,
+		breaks.Abandoned: 12, breaks.Boastful: 12, breaks.Versionless: 16, breaks.Roomless: 50,
 	}
 	// Of what there is one break for alone, the invariant that has to notice it.
 	by := map[breaks.Kind]string{

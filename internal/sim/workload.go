@@ -106,13 +106,17 @@ func (u *users) drawQueues() {
 	}
 }
 
-// drawBounds gives some queues quotas beside vCPUs: of memory, and of what an hour costs.
+// drawBounds gives some queues quotas beside vCPUs: of accelerators, of memory, and of what an hour costs.
 func (u *users) drawBounds(s *record.QueueSettings) {
-	r := u.w.rand.bounds
-	if !r.Chance(0.25) && u.w.opt.Break != breaks.Unmeasured || u.w.opt.Break == breaks.Swinging {
+	if u.w.opt.Break == breaks.Swinging {
 		return
 	}
-	drawn.Bounds(r, s)
+	if r := u.w.rand.bounds; r.Chance(0.25) || u.w.opt.Break == breaks.Unmeasured {
+		drawn.Bounds(r, s)
+	}
+	if r := u.w.rand.fast; r.Chance(0.15) {
+		drawn.BoundsFast(r, s)
+	}
 }
 
 // drawJob draws a job.
@@ -148,6 +152,9 @@ func (u *users) drawJob(n int) *dag.Job {
 	drawn.Gang(u.w.rand.gang, j, u.w.opt.Break.Gangs(), u.w.opt.Break == breaks.Headless)
 	drawn.Joining(u.w.rand.join, j, u.w.opt.Break == breaks.Loners)
 	drawn.Roles(u.w.rand.role, j)
+	if u.w.opt.Break == "" {
+		drawn.Accelerated(u.w.rand.fast, j)
+	}
 	if r := u.w.rand.placed; u.placed && r.Chance(0.6) {
 		drawn.Placement(r, j)
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/sim/weather"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/store"
@@ -47,7 +48,11 @@ func (c *Checker) checkQuotas() {
 					continue // see checkMonths
 				}
 				c.Count("a quota beside vCPUs is kept")
-				if held := c.heldOf(q, resource); held > most+Rounding {
+				held := c.heldOf(q, resource)
+				if resource == weather.Fast && held > 0 {
+					c.Count("a quota of accelerators is kept")
+				}
+				if held > most+Rounding {
 					c.Violatef(InvQuota, "queue %s may hold %s and holds %g", name,
 						record.TellAmount(resource, most), held)
 				}

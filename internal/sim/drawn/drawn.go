@@ -95,6 +95,18 @@ func Task(r timeline.Random, t *dag.Task) {
 	}
 }
 
+// Accelerated has some jobs' tasks ask for an accelerator, or a part of one, which machines of pools can give.
+func Accelerated(r timeline.Random, j *dag.Job) {
+	if !r.Chance(0.1) {
+		return
+	}
+	for i := range j.Tasks {
+		if res := &j.Tasks[i].Resources[0]; r.Chance(0.5) {
+			res.Accelerator, res.AcceleratorCount = weather.Fast, timeline.Pick(r, []float64{0.5, 1, 1})
+		}
+	}
+}
+
 // few tasks may share a quota: many would take longer than a world lasts.
 const few = 6
 
@@ -133,7 +145,11 @@ func Limits(r timeline.Random, j *dag.Job, onTime bool) {
 	if r.Chance(0.4) {
 		usd := 0.0
 		for i := range j.Tasks {
-			usd += j.Tasks[i].Time.Default.Hours() * 0.07 * float64(j.Tasks[i].Nodes)
+			rate := 0.07
+			if j.Tasks[i].Resources[0].Accelerator != "" {
+				rate = weather.FastUSD
+			}
+			usd += j.Tasks[i].Time.Default.Hours() * rate * float64(j.Tasks[i].Nodes)
 		}
 		j.Budget = dag.USD(usd * r.Uniform(0.9, 4))
 	}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/sim/timeline"
+	"github.com/tradewind-broker/tradewind/internal/sim/weather"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/broker/session"
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
@@ -27,6 +28,18 @@ func Bounds(r timeline.Random, s *record.QueueSettings) {
 	}
 	if most := s.Max[record.MemoryGiB]; most > 0 {
 		s.Max[record.MemoryGiB] = max(most, 16)
+	}
+}
+
+// BoundsFast gives a queue a quota of accelerators, of which it may deserve and be guaranteed one.
+func BoundsFast(r timeline.Random, s *record.QueueSettings) {
+	most := float64(1 + r.IntN(4))
+	s.Max = s.Max.Plus(record.Amounts{weather.Fast: most})
+	if s.Parent != "" && r.Chance(0.3) {
+		s.Deserved = s.Deserved.Plus(record.Amounts{weather.Fast: 1})
+		if r.Chance(0.5) {
+			s.Guaranteed = s.Guaranteed.Plus(record.Amounts{weather.Fast: 1})
+		}
 	}
 }
 

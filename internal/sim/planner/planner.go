@@ -205,7 +205,8 @@ func suits(t *dag.Task, l weather.Listing) bool {
 	return slices.ContainsFunc(t.Resources, func(r dag.Resources) bool {
 		return r.CPUs.Holds(l.VCPU) && (r.Cloud == "" || r.Cloud == l.Cloud) &&
 			(r.Region == "" || r.Region == l.Region) &&
-			(r.Zone == "" || r.Zone == l.Zone) && (r.InstanceType == "" || r.InstanceType == l.InstanceType)
+			(r.Zone == "" || r.Zone == l.Zone) && (r.InstanceType == "" || r.InstanceType == l.InstanceType) &&
+			r.Accelerator == l.Accelerator && r.AcceleratorCount <= l.Accelerators
 	})
 }
 
@@ -226,7 +227,7 @@ func (g *planning) option(t *dag.Task, facts record.TaskFacts, l weather.Listing
 	}
 	whole := t.Recorded
 	if !t.StandIn() {
-		whole = t.Time.For(l.InstanceType, "", 0)
+		whole = t.Time.For(l.InstanceType, l.Accelerator, l.Accelerators)
 	}
 	c.run = time.Duration(float64(whole) * (1 - facts.Progress))
 	c.usd = c.rate * float64(t.Nodes) * c.run.Hours()

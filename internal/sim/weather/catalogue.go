@@ -12,6 +12,8 @@ type Listing struct {
 	Cloud, Region, Zone, InstanceType string
 	VCPU                              float64
 	OnDemandUSD, SpotUSD              float64
+	Accelerator                       string
+	Accelerators                      float64
 }
 
 // ID is the catalogue's ID of a listing, without a market.
@@ -22,7 +24,7 @@ func (l Listing) ID() string {
 // Offer is what is bought on a market, at a price.
 func (l Listing) Offer(spot bool, usd float64) cloud.Offer {
 	return cloud.Offer{Cloud: l.Cloud, Region: l.Region, Zone: l.Zone, InstanceType: l.InstanceType, Spot: spot,
-		USDPerHour: usd}
+		USDPerHour: usd, Accelerator: l.Accelerator, AccelCount: l.Accelerators}
 }
 
 // Catalogue lists what a world sells. A big machine is faster for tasks whose author says so, never slower.
@@ -36,16 +38,28 @@ func Catalogue() []Listing {
 	}
 	small := map[string]string{"aws": "m5.xlarge", "azure": "Standard_D4s_v3", "gcp": "n1-standard-4"}
 	big := map[string]string{"aws": "c5.4xlarge", "azure": "Standard_F16s_v2", "gcp": "n1-standard-16"}
-	list := make([]Listing, 0, 2*len(zones))
+	fast := map[string]string{"aws": "p3.2xlarge", "azure": "Standard_NC6s_v3", "gcp": "n1-standard-8-v100"}
+	list := make([]Listing, 0, 3*len(zones))
 	for i, z := range zones {
 		tilt := 1 + 0.03*float64(i) // no two zones cost the same
 		list = append(list,
-			Listing{z.cloud, z.region, z.zone, small[z.cloud], 4, 0.19 * tilt, 0.07 * tilt},
-			Listing{z.cloud, z.region, z.zone, big[z.cloud], 16, 0.68 * tilt, 0.26 * tilt},
+			Listing{z.cloud, z.region, z.zone, small[z.cloud], 4, 0.19 * tilt, 0.07 * tilt, "", 0},
+			Listing{z.cloud, z.region, z.zone, big[z.cloud], 16, 0.68 * tilt, 0.26 * tilt, "", 0},
 		)
+	}
+	for i, z := range zones {
+		tilt := 1 + 0.03*float64(i)
+		list = append(list,
+			Listing{z.cloud, z.region, z.zone, fast[z.cloud], 8, 2.5 * tilt, FastUSD * tilt, Fast, 1})
 	}
 	return list
 }
+
+// Fast is the accelerator that a world sells machines with, and FastUSD what an hour of one costs at first, on spot.
+const (
+	Fast    = "V100"
+	FastUSD = 0.8
+)
 
 // BigTypes are the machine types that a task may be faster on.
 func BigTypes() []string { return []string{"c5.4xlarge", "Standard_F16s_v2", "n1-standard-16"} }
