@@ -61,6 +61,7 @@ def test_a_job_that_is_not_valid_is_told_where(client: Client) -> None:
         Job("bad", Task("t", run="true", time="soon")).submit(client)
     assert refused.value.status == 422
     assert refused.value.problem.field == "tasks.t.time" and refused.value.problem.line
+    assert str(refused.value).count("write a number with") == 1
 
 
 def test_a_job_is_cancelled(client: Client) -> None:
