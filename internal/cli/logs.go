@@ -85,7 +85,8 @@ func (a *app) copyLog(ctx context.Context, s *conn, id, task string, o client.Lo
 	return errors.Join(ctx.Err(), err)
 }
 
-// noLog says that a job has no task of a name, where that is why there is no log. A task may be named by its index as well.
+// noLog says that a job has no task of a name, where that is why there is no log. A task may be named by its index as
+// well.
 func (a *app) noLog(ctx context.Context, s *conn, id, task string, why error) error {
 	if _, err := strconv.Atoi(task); err == nil {
 		return why

@@ -154,7 +154,8 @@ func troubles(d *view.JobDetail) (lines []string) {
 			more++
 			continue
 		}
-		lines = append(lines, fmt.Sprintf("%s: attempt %d failed: %s", text.Clean(t.Name), x.Number, text.Gist(x.Reason)))
+		lines = append(lines,
+			fmt.Sprintf("%s: attempt %d failed: %s", text.Clean(t.Name), x.Number, text.Gist(x.Reason)))
 	}
 	if more > 0 {
 		lines = append(lines, fmt.Sprintf("%s more failed when they were tried last", text.Count(more, "task")))

@@ -15,7 +15,8 @@ import (
 )
 
 // strict holds requests to their description where huma is lenient: parameters that are given twice or without a
-// value, null where a value belongs. And it is lenient where the description is: 187.0 is an integer (JSON Schema, validation, section 4.2.1).
+// value, null where a value belongs. And it is lenient where the description is: 187.0 is an integer (JSON Schema,
+// validation, section 4.2.1).
 func (a *API) strict(ctx huma.Context, next func(huma.Context)) {
 	r, w := humago.Unwrap(ctx)
 	if wrong := cmp.Or(strict.Repeated(ctx.Operation(), r), strict.Empty(ctx.Operation(), r)); wrong != nil {

@@ -106,8 +106,8 @@ func (s *solver) overBoth(cheap, fast answer, inTime, inBudget *answer) *Solutio
 	}
 }
 
-// span writes hours as a job file does, "1h36m", in whole seconds. What is less than one, or more than a duration holds, it
-// writes as a number of hours.
+// span writes hours as a job file does, "1h36m", in whole seconds. What is less than one, or more than a duration
+// holds, it writes as a number of hours.
 func span(hours float64, whole func(float64) float64) string {
 	const most = float64(math.MaxInt64 / int64(time.Hour))
 	seconds := math.Round(hours*3600*1e6) / 1e6 // without what arithmetic left over

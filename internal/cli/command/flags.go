@@ -155,8 +155,8 @@ func unknownCommand(c *cobra.Command, name string) error {
 	return BadInput(hint, "unknown command %q of %s", name, c.CommandPath())
 }
 
-// nearest are those of some words that are as near to a name as the nearest. What begins with it is nearer than any slip
-// of the hand.
+// nearest are those of some words that are as near to a name as the nearest. What begins with it is nearer than any
+// slip of the hand.
 func nearest(name string, words []string) (meant []string) {
 	least := len(name) + 1
 	for _, w := range words {

@@ -145,7 +145,8 @@ func (r *reader) ofTasks(entries []yamlfile.Entry) error {
 	return nil
 }
 
-// ofOthers is the same for a task: a field of the job, or of what it runs on, stands in it. err is what it is otherwise.
+// ofOthers is the same for a task: a field of the job, or of what it runs on, stands in it. err is what it is
+// otherwise.
 func (r *reader) ofOthers(task *yaml.Node, err error) error {
 	entries, unread := r.Mapping(task)
 	if unread != nil {
@@ -156,7 +157,8 @@ func (r *reader) ofOthers(task *yaml.Node, err error) error {
 			continue
 		}
 		if _, ofJob := r.jobFields[e.Key]; ofJob {
-			return fault.WithinKey(e.Key, r.Fault(e.Name, "is a field of the job, not of a task", "write it beside tasks"))
+			return fault.WithinKey(e.Key, r.Fault(e.Name, "is a field of the job, not of a task",
+				"write it beside tasks"))
 		}
 		if _, ofMachine := r.resourceFields[e.Key]; ofMachine {
 			return fault.WithinKey(e.Key, r.Fault(e.Name, "is a field of resources, not of a task",

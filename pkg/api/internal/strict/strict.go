@@ -28,8 +28,8 @@ func Repeated(op *huma.Operation, r *http.Request) *huma.ErrorDetail {
 	return nil
 }
 
-// Empty finds a parameter that is given without a value where nothing is none: a number, a choice, a text of a form. huma
-// takes it as one that is left out.
+// Empty finds a parameter that is given without a value where nothing is none: a number, a choice, a text of a form.
+// huma takes it as one that is left out.
 func Empty(op *huma.Operation, r *http.Request) *huma.ErrorDetail {
 	query := r.URL.Query()
 	for _, p := range op.Parameters {
