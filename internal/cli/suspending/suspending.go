@@ -141,8 +141,8 @@ func me() string {
 // unknown says of a queue that is not there where the others are.
 func unknown(err error, queue string) error {
 	if client.Status(err) == http.StatusNotFound {
-		return command.Because(err, command.ExitBadInput, "`tradewind queue list` lists the queues", "there is no queue %q",
-			queue)
+		return command.Because(err, command.ExitBadInput, "`tradewind queue list` lists the queues",
+			"there is no queue %q", queue)
 	}
 	return err
 }
