@@ -240,7 +240,7 @@ bench-failover: ## Measure how long it takes from a cloud's refusal to the next 
 	$(GO) run ./bench/failover -report bench/RESULTS.md
 
 .PHONY: bench-shell
-bench-shell: build ## Measure from key to echo on a machine, beside ssh; writes its section of bench/RESULTS.md
+bench-shell: build ## Measure from key to echo on a machine, beside ssh, which needs sshd; writes its section of bench/RESULTS.md
 	$(GO) run ./bench/shell -tradewind $(BIN) -report bench/RESULTS.md
 
 .PHONY: bench-kube

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -30,7 +31,10 @@ func overSSH(ctx context.Context, dir, _ string, n int) ([]time.Duration, error)
 	_ = os.MkdirAll("/run/sshd", 0o755) //nolint:gosec // as Debian has it
 	sshd, err := exec.LookPath("sshd")
 	if err != nil {
-		sshd = "/usr/sbin/sshd"
+		sshd = "/usr/sbin/sshd" // not in the path of users
+	}
+	if _, err := os.Stat(sshd); err != nil {
+		return nil, errors.New("there is no sshd to compare with: install openssh-server")
 	}
 	server := exec.CommandContext(ctx, sshd, "-D", "-e", "-f", "/dev/null", "-p", port, "-h", path("host"), //nolint:gosec // ours
 		"-o", "ListenAddress=127.0.0.1", "-o", "AuthorizedKeysFile="+path("user.pub"), "-o", "StrictModes=no",

@@ -154,7 +154,8 @@ func TestWorkflowEnginesAreLetIn(t *testing.T) {
 		t.Errorf("exit %d: %s", r.code, r.err)
 	}
 	p.environ = []string{command.EnvEndpoint + "=" + endpoint, client.EnvToken + "=wrong"}
-	if r := p.run("tes"); r.code != command.ExitFailed || !strings.Contains(r.err, "refuses these credentials: 401") {
+	if r := p.run("tes"); r.code != command.ExitFailed || !strings.Contains(r.err, "refuses these credentials: 401") ||
+		!strings.Contains(r.err, "$TRADEWIND_TOKEN has to have its token") {
 		t.Errorf("exit %d: %s", r.code, r.err)
 	}
 	n := len(seen())

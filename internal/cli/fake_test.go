@@ -93,7 +93,7 @@ func end(d *view.JobDetail, state record.JobState) {
 		}
 		d.Attempts[0].Ended, d.Attempts[0].Outcome, d.Attempts[0].USD = at(120), record.OutcomeSucceeded, 1.25
 	case state == record.JobFailed && d.Plan == 0:
-		d.Reason = "no feasible plan: the deadline is 0.1 h but the fastest plan takes at least 3 h"
+		d.Reason = "no feasible plan: the deadline is 6m but the fastest plan takes at least 3h"
 	case state == record.JobFailed:
 		d.Reason = "task infer: exit code 1"
 	case state == record.JobCancelled:

@@ -8,11 +8,13 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"sync"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
+	"github.com/tradewind-broker/tradewind/internal/cli/onmachine"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 	"github.com/tradewind-broker/tradewind/pkg/client"
@@ -72,12 +74,28 @@ func (a *app) logs(ctx context.Context, s *conn, given []string, o client.LogOpt
 // copyLog shows the log of one task as it is.
 func (a *app) copyLog(ctx context.Context, s *conn, id, task string, o client.LogOptions) error {
 	r, err := s.Log(ctx, id, task, o)
+	if client.Status(err) == http.StatusNotFound {
+		return a.noLog(ctx, s, id, task, err)
+	}
 	if err != nil {
 		return err
 	}
 	defer r.Close() //nolint:errcheck // only read from
 	_, err = io.Copy(a.Out, r)
 	return errors.Join(ctx.Err(), err)
+}
+
+// noLog says that a job has no task of a name, where that is why there is no log. A task may be named by its index as
+// well.
+func (a *app) noLog(ctx context.Context, s *conn, id, task string, why error) error {
+	if _, err := strconv.Atoi(task); err == nil {
+		return why
+	}
+	detail, err := s.Job(ctx, id)
+	if err != nil {
+		return why
+	}
+	return cmp.Or(onmachine.Knows(detail, task), why)
 }
 
 // followedAtOnce bounds the logs that are followed together.

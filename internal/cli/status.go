@@ -125,7 +125,53 @@ func (a *app) showJob(d *view.JobDetail, s *conn, now time.Time) error {
 	if cells == 0 {
 		cells = wide
 	}
-	return a.Printf("%s\n", strings.TrimRight(view.Render(wall, cells, 0), "\n"))
+	out := strings.TrimRight(view.Render(wall, cells, 0), "\n") + "\n"
+	for _, line := range troubles(d) {
+		out += text.Cut(line, cells) + "\n"
+	}
+	return a.Printf("%s", out)
+}
+
+// mostTroubles is how many tasks that failed and are tried again are told of: many fail for the same reason.
+const mostTroubles = 3
+
+// troubles say why tasks that are not over failed when they were tried last.
+func troubles(d *view.JobDetail) (lines []string) {
+	last := map[int]record.Attempt{} // of each task that has ended, the last
+	for _, x := range d.Attempts {
+		if x.Outcome != "" && x.Number > last[x.Task].Number {
+			last[x.Task] = x
+		}
+	}
+	more := 0
+	for i := range d.TaskList {
+		t := &d.TaskList[i]
+		x := last[t.Index]
+		if x.Outcome != record.OutcomeFailed || !tried(t) || d.State.Over() {
+			continue
+		}
+		if len(lines) == mostTroubles {
+			more++
+			continue
+		}
+		lines = append(lines,
+			fmt.Sprintf("%s: attempt %d failed: %s", text.Clean(t.Name), x.Number, text.Gist(x.Reason)))
+	}
+	if more > 0 {
+		lines = append(lines, fmt.Sprintf("%s more failed when they were tried last", text.Count(more, "task")))
+	}
+	return lines
+}
+
+// tried says whether a task is, or will be, tried again.
+func tried(t *view.TaskView) bool {
+	switch record.TaskState(t.State) {
+	case record.TaskQueued, record.TaskAdmitted, record.TaskLaunching:
+		return true
+	case record.TaskRunning:
+		return !t.Ready
+	}
+	return false
 }
 
 // servicesText says how many replicas of services are ready, and what becomes of an update.

@@ -50,8 +50,16 @@ func (a *API) listMarkets(ctx context.Context, in *marketsInput) (*body[MarketLi
 	return &body[MarketList]{Body: MarketList{Now: a.cfg.Now().UTC(), Markets: orEmpty(markets), Next: next}}, nil
 }
 
+// MarketName names a spot market.
+type MarketName string
+
+// Schema describes it: printable, without the comma that is between two.
+func (MarketName) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{Type: huma.TypeString, MaxLength: new(512), Pattern: `^[!-+\--~]+$`}
+}
+
 type pricesInput struct {
-	Offers []string `query:"offers" required:"true" minItems:"1" maxItems:"50" nullable:"false" doc:"The markets, separated by commas: CLOUD/REGION/ZONE/TYPE, with or without /spot"`
+	Offers []MarketName `query:"offers" required:"true" minItems:"1" maxItems:"50" nullable:"false" doc:"The markets, separated by commas: CLOUD/REGION/ZONE/TYPE, with or without /spot"`
 }
 
 // PriceList is how some prices went.
@@ -68,7 +76,11 @@ type PriceSeries struct {
 }
 
 func (a *API) listPrices(ctx context.Context, in *pricesInput) (*body[PriceList], error) {
-	past, err := a.cfg.Broker.PastPrices(ctx, in.Offers)
+	offers := make([]string, len(in.Offers))
+	for i, o := range in.Offers {
+		offers[i] = string(o)
+	}
+	past, err := a.cfg.Broker.PastPrices(ctx, offers)
 	if err != nil {
 		return nil, err
 	}

@@ -14,12 +14,13 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/api/internal/strict"
 )
 
-// strict holds requests to their description where huma is lenient: parameters that are given twice, null where a value
-// belongs. And it is lenient where the description is: 187.0 is an integer (JSON Schema, validation, section 4.2.1).
+// strict holds requests to their description where huma is lenient: parameters that are given twice or without a
+// value, null where a value belongs. And it is lenient where the description is: 187.0 is an integer (JSON Schema,
+// validation, section 4.2.1).
 func (a *API) strict(ctx huma.Context, next func(huma.Context)) {
 	r, w := humago.Unwrap(ctx)
-	if twice := strict.Repeated(ctx.Operation(), r); twice != nil {
-		writeProblem(w, invalid(twice))
+	if wrong := cmp.Or(strict.Repeated(ctx.Operation(), r), strict.Empty(ctx.Operation(), r)); wrong != nil {
+		writeProblem(w, invalid(wrong))
 		return
 	}
 	schema := strict.Body(ctx.Operation(), r)

@@ -18,6 +18,14 @@ func TestRequestsAreHeldToTheirDescription(t *testing.T) {
 		{"POST", "/ga4gh/tes/v1/tasks", `{"tags":{"a":null},"executors":[{"image":"i","command":["true"]}]}`, "body.tags.a"},
 		{"GET", "/v1/jobs?limit=1&limit=2", "", "query.limit"},
 		{"GET", "/ga4gh/tes/v1/tasks?view=FULL&view=BASIC", "", "query.view"},
+		{"GET", "/ga4gh/tes/v1/tasks?view=", "", "query.view"},
+		{"GET", "/v1/queues?waiting=", "", "query.waiting"},
+		{"GET", "/v1/usage?hours=", "", "query.hours"},
+		{"GET", "/v1/prices?offers=a/b/c/d,", "", "query.offers[1]"},
+		{"GET", "/v1/prices?offers=a%00b", "", "query.offers[0]"},
+		{"GET", "/v1/jobs/j/visits/0.1/1/machine?wait=soon", "", "query.wait"},
+		{"GET", "/v1/jobs/j/visits/0.1/1/machine?wait=-1s", "", "query.wait"},
+		{"GET", "/v1/jobs/j/visits/0.1/1/machine?wait=", "", "query.wait"},
 	} {
 		p := trouble(t, w.Request(c.method, c.path, c.body), http.StatusUnprocessableEntity)
 		if len(p.Errors) != 1 || p.Errors[0].Location != c.where {
@@ -26,6 +34,11 @@ func TestRequestsAreHeldToTheirDescription(t *testing.T) {
 	}
 	if res := w.Request("GET", "/ga4gh/tes/v1/tasks?tag_key=a&tag_key=b", ""); res.StatusCode != http.StatusOK {
 		t.Errorf("a list that is given twice: %d", res.StatusCode)
+	}
+	for _, path := range []string{"/v1/jobs?after=", "/ga4gh/tes/v1/tasks?name_prefix=&page_token="} {
+		if res := w.Request("GET", path, ""); res.StatusCode != http.StatusOK {
+			t.Errorf("%s, of which nothing is the beginning: %d", path, res.StatusCode)
+		}
 	}
 }
 

@@ -27,6 +27,9 @@ type Visits struct {
 const visitHold = 20 * time.Second
 
 func (a *API) visitRoutes() {
+	var piece, agentPiece huma.RequestBody
+	defer notEmpty(&piece)
+	defer notEmpty(&agentPiece)
 	pieces := answers("Bytes; nothing when nothing came", "application/octet-stream",
 		&huma.Schema{Type: huma.TypeString})
 	userRoute(a, huma.Operation{
@@ -39,7 +42,7 @@ func (a *API) visitRoutes() {
 	const one = "/v1/jobs/{id}/visits/{attempt}/{visit}"
 	userRoute(a, huma.Operation{
 		OperationID: "visit-send", Method: http.MethodPost, Path: one + "/person", Tags: []string{"jobs"},
-		Summary: "Send to the machine that is visited", MaxBodyBytes: tunnel.MaxPiece + 1,
+		Summary: "Send to the machine that is visited", MaxBodyBytes: tunnel.MaxPiece + 1, RequestBody: &piece,
 		Description: "A piece that is sent again counts once. 429 says that the machine is behind: send it again.",
 	}, a.sendVisit)
 	userRoute(a, huma.Operation{
@@ -65,12 +68,19 @@ func (a *API) visitRoutes() {
 	agentRoute(a, huma.Operation{
 		OperationID: "agent-visit-send", Method: http.MethodPost,
 		Path: wire.PathVisits + "/{visit}" + wire.VisitFromMachine, Summary: "Send to a visitor",
-		MaxBodyBytes: tunnel.MaxPiece + 1,
+		MaxBodyBytes: tunnel.MaxPiece + 1, RequestBody: &agentPiece,
 	}, a.agentSend)
 	agentRoute(a, huma.Operation{
 		OperationID: "agent-visit-end", Method: http.MethodPost, Path: wire.PathVisits + "/{visit}" + wire.VisitEnd,
 		Summary: "Tell that a visit has ended, and how",
 	}, a.agentEnd)
+}
+
+// notEmpty describes that a request has a body of at least one byte, when its operation is registered.
+func notEmpty(b *huma.RequestBody) {
+	for _, content := range b.Content {
+		content.Schema.MinLength = new(1)
+	}
 }
 
 var errNoVisits = problem(http.StatusNotImplemented, "this broker lets nobody onto machines")
@@ -147,7 +157,7 @@ type StreamOffset struct {
 
 // StreamWait is how long to wait for more.
 type StreamWait struct {
-	Wait string `query:"wait" doc:"How long to wait for something: 20s"`
+	Wait string `query:"wait" pattern:"^([0-9]{1,5}(\\.[0-9]{1,9})?(ns|us|µs|ms|s|m|h)){1,4}$" doc:"How long to wait for something: 20s"`
 }
 
 type sendVisitInput struct {
@@ -233,10 +243,7 @@ func (a *API) fetch(ctx context.Context, cluster string, number, rank int, from 
 	wait string) (*bytesOutput, error) {
 	hold := time.Duration(0)
 	if wait != "" {
-		var err error
-		if hold, err = time.ParseDuration(wait); err != nil || hold < 0 {
-			return nil, problem(http.StatusUnprocessableEntity, "wait is not a time such as 20s")
-		}
+		hold, _ = time.ParseDuration(wait) // a time, as the pattern has it
 	}
 	out := &bytesOutput{ContentType: "application/octet-stream"}
 	if err := a.visit(ctx, cluster, number, rank); err != nil {

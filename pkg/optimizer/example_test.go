@@ -63,7 +63,7 @@ func ExampleSolve_deadline() {
 	fmt.Println(s.Message)
 	// Output:
 	// infeasible
-	// the deadline is 1.5 h but the fastest plan takes 1.6 h: extend it by 0.1 h
+	// the deadline is 1h30m but the fastest plan takes 1h36m: extend it by 6m
 }
 
 func ExampleReadModel() {

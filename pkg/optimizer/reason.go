@@ -1,6 +1,11 @@
 package optimizer
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+)
 
 // Constraint names what makes a model infeasible.
 type Constraint string
@@ -63,8 +68,8 @@ func (s *solver) pastDeadline(fast answer) *Solution {
 	}
 	return &Solution{
 		Status: Infeasible,
-		Message: fmt.Sprintf("the deadline is %.6g h but the fastest plan takes %s%.6g h: extend it by %.6g h",
-			deadline, orMore(fast), least, least-deadline),
+		Message: fmt.Sprintf("the deadline is %s but the fastest plan takes %s%s: extend it by %s",
+			span(deadline, math.Round), orMore(fast), span(least, math.Round), span(least-deadline, math.Ceil)),
 		Reason: &Reason{Constraint: Deadline, LeastHours: least, Exact: fast.proven},
 	}
 }
@@ -91,13 +96,31 @@ func (s *solver) overBoth(cheap, fast answer, inTime, inBudget *answer) *Solutio
 	}
 	return &Solution{
 		Status: Infeasible,
-		Message: fmt.Sprintf("the deadline is %.6g h and the budget %.6g USD: "+
-			"within the budget the fastest plan takes %s%.6g h, within the deadline the cheapest costs %s%.6g USD",
-			*m.DeadlineHours, *m.BudgetUSD, orMore(*inBudget), hours, orMore(*inTime), usd),
+		Message: fmt.Sprintf("the deadline is %s and the budget %.6g USD: "+
+			"within the budget the fastest plan takes %s%s, within the deadline the cheapest costs %s%.6g USD",
+			span(*m.DeadlineHours, math.Round), *m.BudgetUSD, orMore(*inBudget), span(hours, math.Round),
+			orMore(*inTime), usd),
 		Reason: &Reason{
 			Constraint: DeadlineAndBudget, LeastHours: hours, LeastUSD: usd, Exact: inTime.proven && inBudget.proven,
 		},
 	}
+}
+
+// span writes hours as a job file does, "1h36m", in whole seconds. What is less than one, or more than a duration
+// holds, it writes as a number of hours.
+func span(hours float64, whole func(float64) float64) string {
+	const most = float64(math.MaxInt64 / int64(time.Hour))
+	seconds := math.Round(hours*3600*1e6) / 1e6 // without what arithmetic left over
+	if seconds < 1 || hours >= most {
+		return fmt.Sprintf("%.6g h", hours)
+	}
+	s := (time.Duration(whole(seconds)) * time.Second).String()
+	for _, none := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(s, none) {
+			s = s[:len(s)-2]
+		}
+	}
+	return s
 }
 
 func orMore(a answer) string {

@@ -295,11 +295,11 @@ func TestInfeasibleModelsSayWhatToRelax(t *testing.T) {
 		{"no candidates", func(m *optimizer.Model) { m.Tasks[0].Candidates = nil },
 			optimizer.Reason{Constraint: optimizer.NoCandidates, Tasks: []string{"a"}}, "no candidate for a"},
 		{"deadline", func(m *optimizer.Model) { m.DeadlineHours = float(0.5) },
-			optimizer.Reason{Constraint: optimizer.Deadline, LeastHours: 1, Exact: true}, "extend it by 0.5 h"},
+			optimizer.Reason{Constraint: optimizer.Deadline, LeastHours: 1, Exact: true}, "extend it by 30m"},
 		{"budget", func(m *optimizer.Model) { m.BudgetUSD = float(0.25) },
 			optimizer.Reason{Constraint: optimizer.Budget, LeastUSD: 1, Exact: true}, "raise it by 0.75 USD"},
 		{"both", func(m *optimizer.Model) { m.DeadlineHours, m.BudgetUSD = float(2), float(2) },
-			optimizer.Reason{Constraint: optimizer.DeadlineAndBudget, LeastHours: 4, LeastUSD: 5, Exact: true}, "within the budget the fastest plan takes 4 h"},
+			optimizer.Reason{Constraint: optimizer.DeadlineAndBudget, LeastHours: 4, LeastUSD: 5, Exact: true}, "within the budget the fastest plan takes 4h,"},
 	}
 	for _, tt := range tests {
 		for _, objective := range []optimizer.Objective{optimizer.Cost, optimizer.Makespan} {

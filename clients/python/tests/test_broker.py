@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from pathlib import Path
 
 import pytest
 
-from tradewind import AsyncClient, BrokerError, Client, Job, JobFailed, Resources, Task, task
+from tradewind import AsyncClient, BrokerError, Client, Job, JobFailed, Resources, Run, Service, Task, task
 
 
 @task(time="2m", resources=Resources(cpus="1+"))
@@ -61,6 +62,7 @@ def test_a_job_that_is_not_valid_is_told_where(client: Client) -> None:
         Job("bad", Task("t", run="true", time="soon")).submit(client)
     assert refused.value.status == 422
     assert refused.value.problem.field == "tasks.t.time" and refused.value.problem.line
+    assert str(refused.value).count("write a number with") == 1
 
 
 def test_a_job_is_cancelled(client: Client) -> None:
@@ -83,6 +85,33 @@ def test_watching_prints_lines(client: Client, capsys: pytest.CaptureFixture[str
     assert "t: succeeded" in printed and "watched: succeeded" in printed
     shown = run._repr_html_()
     assert "<table>" in shown and "watched" in shown and "1 of 1 tasks" in shown
+
+
+def test_a_service_is_updated_replica_by_replica(client: Client, state: Path) -> None:
+    def serving(what: str) -> Job:
+        return Job("serves", Task("web", run=f"echo {what}; sleep 600", service=Service(replicas=2)))
+
+    def until_ready(run: Run, text: str) -> None:
+        for _ in range(300):
+            if all(t.ready and text in run.logs(t.name) for t in run.tasks().values()):
+                return
+            time.sleep(0.1)
+        raise AssertionError(f"not all say {text}: {run.tasks()}")
+
+    run = serving("one").submit(client)
+    until_ready(run, "one")
+    assert run.update(serving("two")).id == run.id
+    until_ready(run, "two")
+
+    async def again() -> None:
+        async with AsyncClient(state=state) as c:
+            assert (await c.run(run.id).update(serving("three"))).id == run.id
+
+    asyncio.run(again())
+    with pytest.raises(BrokerError, match="take the place"):
+        run.update(Job("serves", Task("web", run="true", service=Service(replicas=3))))
+    run.cancel()
+    assert run.wait(check=False).state == "cancelled"
 
 
 def test_many_jobs_at_once_with_asyncio(state: Path) -> None:

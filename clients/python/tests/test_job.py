@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import pytest
 
-from tradewind import Checkpoint, Input, Job, Output, Placement, Resources, Task, task
+from tradewind import Checkpoint, Input, Job, Output, Placement, Readiness, Resources, Service, Task, task
 
 
 def test_a_job_is_written_as_a_job_file() -> None:
@@ -41,6 +41,15 @@ def test_a_job_is_written_as_a_job_file() -> None:
                 "time": {"V100": "2h", "default": "32400000ms"},
             },
         },
+    }
+
+
+def test_a_service_is_written_as_a_job_file_has_it() -> None:
+    ready = Readiness(path="/health", initial_delay=timedelta(minutes=5))
+    web = Task("web", run="./serve", service=Service(replicas=3, port=8080, readiness=ready))
+    assert Job("chat", web).to_dict()["tasks"]["web"] == {
+        "run": "./serve",
+        "service": {"replicas": 3, "port": 8080, "readiness": {"path": "/health", "initialDelay": "300000ms"}},
     }
 
 

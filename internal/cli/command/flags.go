@@ -149,10 +149,29 @@ func Group(c *cobra.Command) {
 
 func unknownCommand(c *cobra.Command, name string) error {
 	hint := fmt.Sprintf("`%s --help` lists the commands", c.CommandPath())
-	if meant := c.SuggestionsFor(name); len(meant) > 0 {
+	if meant := nearest(name, c.SuggestionsFor(name)); len(meant) > 0 {
 		hint = "did you mean " + text.List(quoted(meant), "or") + "? " + hint
 	}
 	return BadInput(hint, "unknown command %q of %s", name, c.CommandPath())
+}
+
+// nearest are those of some words that are as near to a name as the nearest. What begins with it is nearer than any
+// slip of the hand.
+func nearest(name string, words []string) (meant []string) {
+	least := len(name) + 1
+	for _, w := range words {
+		d := suggest.Distance(strings.ToLower(name), w, len(name))
+		if strings.HasPrefix(w, name) {
+			d = 0
+		}
+		if d < least {
+			least, meant = d, nil
+		}
+		if d == least {
+			meant = append(meant, w)
+		}
+	}
+	return meant
 }
 
 func quoted(words []string) []string {

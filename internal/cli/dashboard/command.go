@@ -66,7 +66,7 @@ func Command(a *command.App, brokers Brokers) *cobra.Command {
 // serve listens until ctx ends.
 func serve(ctx context.Context, a *command.App, b Broker, where string, port int, token string,
 	planning func() (http.Handler, string, error)) error {
-	if err := loopback.LetIn(ctx, b, where, "/v1/jobs?limit=1", ""); err != nil {
+	if err := loopback.LetIn(ctx, a, b, where, "/v1/jobs?limit=1", ""); err != nil {
 		if ctx.Err() != nil {
 			return nil //nolint:nilerr // told to end before it began
 		}

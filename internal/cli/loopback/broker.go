@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
+	"github.com/tradewind-broker/tradewind/pkg/client"
 )
 
 // Asked passes requests on to a broker; see client.Client.Pass.
@@ -15,7 +16,7 @@ type Asked interface {
 
 // LetIn sees by asking for a path whether the broker that is somewhere lets us in, before anybody is told that it does.
 // otherwise is what to do where it answers in another way.
-func LetIn(ctx context.Context, b Asked, where, path, otherwise string) error {
+func LetIn(ctx context.Context, a *command.App, b Asked, where, path, otherwise string) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, path, http.NoBody)
 	if err != nil {
 		return err
@@ -29,8 +30,12 @@ func LetIn(ctx context.Context, b Asked, where, path, otherwise string) error {
 	case http.StatusOK:
 		return nil
 	case http.StatusUnauthorized, http.StatusForbidden:
-		return command.Failed("`aws sts get-caller-identity` says whom it takes you for; it needs execute-api:Invoke",
-			"%s refuses these credentials: %s", where, res.Status)
+		hint := "$" + client.EnvToken + " has to have its token; to an API on AWS behind a name of its own, $" +
+			client.EnvSign + " says the region"
+		if _, region, err := client.ReadEndpoint(where, a.Lookup(client.EnvSign)); err == nil && region != "" {
+			hint = "`aws sts get-caller-identity` says whom it takes you for; it needs execute-api:Invoke"
+		}
+		return command.Failed(hint, "%s refuses these credentials: %s", where, res.Status)
 	default:
 		return command.Failed(otherwise, "%s answers %s", where, res.Status)
 	}

@@ -1,15 +1,18 @@
 package onmachine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
+	"net/http"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
+	"github.com/tradewind-broker/tradewind/pkg/client"
 )
 
 // Brokers is how a command finds the broker of a state folder.
@@ -62,6 +65,9 @@ func (a app) there(c *cobra.Command, m *meant, given []string,
 	code, err := do(ctx, b, Where{Job: id, Task: given[1], Rank: m.rank}, Process{
 		In: a.In, Out: a.Out, Err: a.Err, Interrupted: a.Stop.First(),
 	})
+	if client.Status(err) == http.StatusNotFound {
+		err = cmp.Or(a.knows(ctx, b, id, given[1]), err)
+	}
 	if err = errors.Join(err, done()); err == nil && code != 0 {
 		err = command.Silent(code)
 	}

@@ -14,6 +14,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
+	"github.com/tradewind-broker/tradewind/internal/suggest"
+	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 )
 
 func (a app) sshConfigCommand() *cobra.Command {
@@ -74,12 +76,32 @@ func (a app) knows(ctx context.Context, b Asked, job, task string) error {
 	if err != nil {
 		return err
 	}
+	return Knows(v, task)
+}
+
+// Knows says whether a job has a task, and which was meant where it has none.
+func Knows(v *view.JobDetail, task string) error {
+	var names, replicas []string
 	for _, t := range v.TaskList {
 		if t.Name == task {
 			return nil
 		}
+		names = append(names, t.Name)
+		if t.Service == task {
+			replicas = append(replicas, t.Name)
+		}
 	}
-	return command.BadInput("`tradewind status "+job+"` lists them", "job %s has no task %q", job, task)
+	hint := "`tradewind status " + v.ID + "` lists them"
+	switch meant := suggest.Nearest(task, names); {
+	case len(replicas) > 0:
+		hint = "it is a service: its replicas are " + strings.Join(replicas[:min(len(replicas), 3)], ", ")
+		if len(replicas) > 3 {
+			hint += ", …"
+		}
+	case meant != "":
+		hint = "did you mean " + strconv.Quote(meant) + "? " + hint
+	}
+	return command.BadInput(hint, "job %s has no task %q", v.ID, task)
 }
 
 // sshName is a name as an entry may have it.

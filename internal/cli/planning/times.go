@@ -46,8 +46,9 @@ func surprises(tasks []PlanTask) (lines []string) {
 			f.Hours >= f.LowHours && f.Hours <= f.HighHours {
 			continue
 		}
-		lines = append(lines, fmt.Sprintf("%s: the file says %.3g h, and most of %d runs took %.3g to %.3g h",
-			text.Clean(tasks[i].Name), f.Hours, f.Runs, f.LowHours, f.HighHours))
+		lines = append(lines, fmt.Sprintf("%s: the file says %s, and most of %d runs took %s to %s",
+			text.Clean(tasks[i].Name), text.Span(text.Hours(f.Hours)), f.Runs, text.Span(text.Hours(f.LowHours)),
+			text.Span(text.Hours(f.HighHours))))
 		if len(lines) == mostSurprises {
 			break
 		}

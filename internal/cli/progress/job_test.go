@@ -139,3 +139,18 @@ func TestGlyphs(t *testing.T) {
 		}
 	}
 }
+
+func TestOfServicesItIsTheReadyThatCount(t *testing.T) {
+	j := NewJob(1)
+	j.Apply(api.JobUpdate{Now: at(5), Full: true,
+		Job:   view.JobView{ID: "chat", Tasks: 2, State: record.JobRunning, Submitted: at(0)},
+		Plans: []record.PlanHead{{Version: 1, At: at(0), Hours: 1}}, Tasks: []view.TaskView{
+			{Index: 0, Name: "web.0", Service: "web", State: "running", Ready: true, Hours: 1, Started: at(1)},
+			{Index: 1, Name: "web.1", Service: "web", State: "running", Hours: 1, Started: at(1)},
+		}}, wall)
+	v := View{Job: j, Glyphs: ASCII()}
+	shown := v.Render(wall, 80, 0)
+	if !strings.Contains(shown, "1/2 ready") || strings.Contains(shown, "of about") || strings.Contains(shown, "tasks") {
+		t.Errorf("shown:\n%s", shown)
+	}
+}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 )
 
 // View paints a job at one moment.
@@ -86,12 +87,28 @@ func (v *View) bar(now time.Time, width int) string {
 	share := v.Job.Share(now)
 	done := max(v.Job.Succeeded, v.Job.Counts[string(record.TaskSucceeded)])
 	label := fmt.Sprintf("  %d/%d tasks  %2.0f%%", done, v.Job.JobView.Tasks, 100*share)
+	if v.serves() { // nothing of it is ever done
+		ready := 0
+		for i := range v.Job.Tasks {
+			if v.Job.Tasks[i].Ready {
+				ready++
+			}
+		}
+		share = float64(ready) / float64(len(v.Job.Tasks))
+		label = fmt.Sprintf("  %d/%d ready", ready, len(v.Job.Tasks))
+	}
 	length := min(longest, width-text.Width(label))
 	if length < 4 {
 		return strings.TrimSpace(label)
 	}
 	full, empty := v.Glyphs.bar(share, length)
 	return v.Style.Paint(jobBarTone(v.Job.State), full) + v.Style.Paint(text.Faint, empty) + label
+}
+
+// serves says whether all of the job's tasks are replicas of services.
+func (v *View) serves() bool {
+	return len(v.Job.Tasks) > 0 && len(v.Job.Tasks) == v.Job.JobView.Tasks &&
+		!slices.ContainsFunc(v.Job.Tasks, func(t view.TaskView) bool { return t.Service == "" })
 }
 
 func jobBarTone(s record.JobState) text.Tone {
@@ -125,7 +142,7 @@ func (v *View) money(width int) string {
 func (v *View) clock(now time.Time, width int) string {
 	j := v.Job
 	so := text.Span(now.Sub(j.Submitted).Truncate(time.Second))
-	if end := j.End(); end.After(now) && !j.State.Over() {
+	if end := j.End(); end.After(now) && !j.State.Over() && !v.serves() {
 		so += " of about " + text.Span(end.Sub(j.Submitted))
 	}
 	if j.Compressed() {

@@ -115,7 +115,7 @@ func (x *asking) command(c *cobra.Command, brokers Brokers, job func(*asking, co
 			return err
 		}
 		if x.queue != "" {
-			return errors.Join(queue(x, ctx), x.Close())
+			return errors.Join(unknown(queue(x, ctx), x.queue), x.Close())
 		}
 		for _, arg := range given {
 			id, lost := x.Job(ctx, arg)
@@ -136,6 +136,15 @@ func me() string {
 		return ""
 	}
 	return u.Username
+}
+
+// unknown says of a queue that is not there where the others are.
+func unknown(err error, queue string) error {
+	if client.Status(err) == http.StatusNotFound {
+		return command.Because(err, command.ExitBadInput, "`tradewind queue list` lists the queues",
+			"there is no queue %q", queue)
+	}
+	return err
 }
 
 // over says of a job that is over already that it is.

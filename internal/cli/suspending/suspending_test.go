@@ -3,6 +3,7 @@ package suspending_test
 import (
 	"bytes"
 	"context"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/suspending"
+	"github.com/tradewind-broker/tradewind/pkg/api"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 )
@@ -36,6 +38,9 @@ func (h *heard) SuspendQueue(_ context.Context, name, by, reason string, drain b
 }
 
 func (h *heard) ResumeQueue(_ context.Context, name, by string) (*record.Queue, error) {
+	if name == "nowhere" {
+		return nil, &api.Problem{Status: http.StatusNotFound, Detail: "queue nowhere: not found"}
+	}
 	h.note("resume queue", name, by)
 	return &record.Queue{Name: name}, nil
 }
@@ -49,6 +54,7 @@ func TestWhatIsSaidReachesTheBroker(t *testing.T) {
 		{args: "suspend --queue lab --by ann --drain", asked: "suspend queue lab ann ", printed: "what runs saves its work"},
 		{args: "resume --queue lab --by bob", asked: "resume queue lab bob", printed: "admits again"},
 		{args: "suspend --queue lab --by ann -o json", asked: "suspend queue lab ann ", printed: `"closed": true`},
+		{args: "resume --queue nowhere", fails: `there is no queue "nowhere"`},
 		{args: "suspend", fails: "nothing to suspend"},
 		{args: "resume", fails: "nothing to resume"},
 		{args: "suspend a --queue lab", fails: "both given"},

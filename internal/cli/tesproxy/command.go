@@ -56,7 +56,7 @@ func Command(a *command.App, brokers Brokers) *cobra.Command {
 
 // serve listens until ctx ends.
 func serve(ctx context.Context, a *command.App, b loopback.Asked, where string, port int, token string) error {
-	if err := loopback.LetIn(ctx, b, where, api.TESPath+"/service-info",
+	if err := loopback.LetIn(ctx, a, b, where, api.TESPath+"/service-info",
 		"an older broker has no TES: `tradewind upgrade`"); err != nil {
 		if ctx.Err() != nil {
 			return nil //nolint:nilerr // told to end before it began

@@ -3,6 +3,7 @@
 package native
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -107,7 +108,7 @@ func (r *reader) read(doc *yaml.Node) error {
 		}
 	}
 	if err := yamlfile.ReadFields(&r.Reader, doc, r.jobFields, r.job); err != nil {
-		return err
+		return cmp.Or(r.ofTasks(entries), err)
 	}
 	for _, e := range entries {
 		if e.Key == "patience" { // whose faults depend on another field
@@ -126,6 +127,45 @@ func (r *reader) read(doc *yaml.Node) error {
 		return err
 	}
 	return r.finish(doc)
+}
+
+// ofTasks is what is wrong with a job that cannot be read where a field of its tasks stands beside them.
+func (r *reader) ofTasks(entries []yamlfile.Entry) error {
+	for _, e := range entries {
+		_, known := r.jobFields[e.Key]
+		if _, ofTask := r.taskFields[e.Key]; known || !ofTask {
+			continue
+		}
+		hint := "write it below tasks, in the task that it is about"
+		if _, ofAll := r.defaultFields[e.Key]; ofAll {
+			hint += ", or below defaults for all of them"
+		}
+		return fault.WithinKey(e.Key, r.Fault(e.Name, "is a field of a task, not of the job", hint))
+	}
+	return nil
+}
+
+// ofOthers is the same for a task: a field of the job, or of what it runs on, stands in it. err is what it is
+// otherwise.
+func (r *reader) ofOthers(task *yaml.Node, err error) error {
+	entries, unread := r.Mapping(task)
+	if unread != nil {
+		return err
+	}
+	for _, e := range entries {
+		if _, known := r.taskFields[e.Key]; known {
+			continue
+		}
+		if _, ofJob := r.jobFields[e.Key]; ofJob {
+			return fault.WithinKey(e.Key, r.Fault(e.Name, "is a field of the job, not of a task",
+				"write it beside tasks"))
+		}
+		if _, ofMachine := r.resourceFields[e.Key]; ofMachine {
+			return fault.WithinKey(e.Key, r.Fault(e.Name, "is a field of resources, not of a task",
+				"write it below resources"))
+		}
+	}
+	return err
 }
 
 func (r *reader) readVersion(n *yaml.Node) error {
@@ -320,10 +360,10 @@ func (r *reader) readTask(i int, p part) error {
 		}
 	} else if p.service {
 		if err := r.readReplica(t, p); err != nil {
-			return fault.WithinKey(p.path, err)
+			return fault.WithinKey(p.path, r.ofOthers(p.entry.Node, err))
 		}
 	} else if err := yamlfile.ReadFields(&r.Reader, p.entry.Node, r.taskFields, t); err != nil {
-		return fault.WithinKey(p.name, err)
+		return fault.WithinKey(p.name, r.ofOthers(p.entry.Node, err))
 	}
 	if p.of != "" {
 		return fault.WithinKey(p.of, r.endTask(i, t))

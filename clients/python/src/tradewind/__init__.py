@@ -13,7 +13,7 @@ from .asynchronous import AsyncClient, AsyncRun
 from .client import Client, Run
 from .errors import BrokerError, JobFailed, TradewindError, Unreachable
 from .function import Returned, task
-from .job import Checkpoint, Input, Job, Output, Placement, Resources, Task
+from .job import Checkpoint, Input, Job, Output, Placement, Readiness, Resources, Service, Task
 
 __all__ = [
     "AsyncClient",
@@ -28,9 +28,11 @@ __all__ = [
     "JobFailed",
     "Output",
     "Placement",
+    "Readiness",
     "Resources",
     "Returned",
     "Run",
+    "Service",
     "Task",
     "TradewindError",
     "Unreachable",

@@ -81,9 +81,11 @@ def _file(source: Source) -> tuple[str, bytes]:
     return path.name, path.read_bytes()
 
 
-def submit(source: Source, key: str | None, hidden: Mapping[str, str] | None) -> Call[Submitted]:
+def submit(
+    source: Source, key: str | None, hidden: Mapping[str, str] | None, updates: str | None = None
+) -> Call[Submitted]:
     name, body = _file(source)
-    params = {"name": name} if name else {}
+    params = {k: v for k, v in {"name": name, "updates": updates}.items() if v}
     headers = {"Idempotency-Key": key or secrets.token_hex(16)}
     if hidden:
         form = {"secrets": (None, json.dumps(dict(hidden)).encode()), "file": (None, body)}

@@ -40,6 +40,12 @@ class AsyncClient:
         answer = await self._do(_call.submit(job, key, secrets))
         return AsyncRun(self, answer.id, list(answer.warnings or []))
 
+    async def update(
+        self, job: str, to: Source, *, key: str | None = None, secrets: Mapping[str, str] | None = None
+    ) -> JobDetail:
+        """Has the services of a job be what another says, one replica after the other. It returns before that is done."""
+        return await self.job((await self._do(_call.submit(to, key, secrets, job))).id)
+
     async def plan(
         self, job: Source, *, objective: str | None = None, deadline: str | None = None, budget: float | None = None
     ) -> PlanView:
@@ -197,6 +203,10 @@ class AsyncRun:
     async def explain(self) -> Story:
         """What happened, and why tasks run where they do."""
         return await self.client.explain(self.id)
+
+    async def update(self, to: Source, *, secrets: Mapping[str, str] | None = None) -> JobDetail:
+        """Has the job's services be what another job says, one replica after the other."""
+        return await self.client.update(self.id, to, secrets=secrets)
 
     async def cancel(self, reason: str = "") -> JobView:
         """Asks for the job's end."""

@@ -38,6 +38,12 @@ class Client:
         answer = self._do(_call.submit(job, key, secrets))
         return Run(self, answer.id, list(answer.warnings or []))
 
+    def update(
+        self, job: str, to: Source, *, key: str | None = None, secrets: Mapping[str, str] | None = None
+    ) -> JobDetail:
+        """Has the services of a job be what another says, one replica after the other. It returns before that is done."""
+        return self.job(self._do(_call.submit(to, key, secrets, job)).id)
+
     def plan(
         self, job: Source, *, objective: str | None = None, deadline: str | None = None, budget: float | None = None
     ) -> PlanView:
@@ -203,6 +209,10 @@ class Run:
     def explain(self) -> Story:
         """What happened, and why tasks run where they do."""
         return self.client.explain(self.id)
+
+    def update(self, to: Source, *, secrets: Mapping[str, str] | None = None) -> JobDetail:
+        """Has the job's services be what another job says, one replica after the other."""
+        return self.client.update(self.id, to, secrets=secrets)
 
     def cancel(self, reason: str = "") -> JobView:
         """Asks for the job's end."""

@@ -21,7 +21,7 @@ class BrokerError(TradewindError):
         text = problem.detail or problem.title
         for e in problem.errors or []:
             text += f"; {e.location}: {e.message}" if e.location else f"; {e.message}"
-        if problem.hint:
+        if problem.hint and problem.hint not in text:  # the text of a file's error has it already
             text += f" ({problem.hint})"
         super().__init__(text)
 

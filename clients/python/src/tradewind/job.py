@@ -109,6 +109,31 @@ class Placement(_Described):
     """The tasks that a rule of a job is about; all by default."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Readiness(_Described):
+    """How it is found out whether a replica can be used. Without a path it is a TCP connection to its port."""
+
+    path: str | None = None
+    """Of a GET that is answered with 2xx."""
+    post: str | None = None
+    """The body of a POST instead."""
+    headers: Mapping[str, str] | None = None
+    initial_delay: Duration | None = None
+    """How long a replica may take from its start until it is ready first."""
+    timeout: Duration | None = None
+    """Of one probe."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Service(_Described):
+    """Has a task run until its job is cancelled, in replicas that are replaced as they are lost: docs/services.md."""
+
+    replicas: int | None = None
+    port: int | None = None
+    """Where it listens; a replica is told by $PORT."""
+    readiness: Readiness | None = None
+
+
 @dataclass(eq=False)
 class Task:
     """A step of a job. `a >> b` says that b waits for a; what a left is in b's $TRADEWIND_INPUTS/a."""
@@ -130,6 +155,8 @@ class Task:
     """What rules of placement of other tasks know it by."""
     placement: Sequence[Placement] = ()
     """Where its machines stand to each other, and to those of other jobs."""
+    service: Service | None = None
+    """It does not end, and nothing waits for it."""
     after: list[Task] = field(default_factory=list)
 
     @overload
@@ -166,6 +193,7 @@ class Task:
             "workdir",
             "labels",
             "placement",
+            "service",
         ):
             value = getattr(self, name)
             if value is not None and value != () and value != {} and value != []:

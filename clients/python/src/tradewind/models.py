@@ -140,6 +140,7 @@ class Claim(BaseModel):
         populate_by_name=True,
     )
     for_: Annotated[str, Field(alias='for')]
+    pool: str | None = None
     until: AwareDatetime
 
 
@@ -330,7 +331,7 @@ class Entry(BaseModel):
     """
     kind: str
     """
-    submitted, planned, waits, launched, doubted, refused, started, visited, kept, preempted, moved, lost, succeeded, failed, blocked, budget, suspended, resumed, placement, cancelled or finished
+    submitted, planned, waits, launched, doubted, refused, started, visited, kept, preempted, moved, lost, succeeded, failed, blocked, budget, suspended, resumed, updated, placement, cancelled or finished
     """
     task: str | None = None
     """
@@ -1360,6 +1361,7 @@ class Report(BaseModel):
     moved: list[Moved] | None = None
     notice: int | None = None
     phase: str | None = None
+    port: int | None = None
     prefix: str | None = None
     progress: float | None = None
     seq: int | None = None
@@ -1399,25 +1401,21 @@ class Runner(BaseModel):
     usd: float
 
 
-class Space(BaseModel):
+class Service(BaseModel):
     model_config = ConfigDict(
         extra='allow',
         populate_by_name=True,
     )
+    every: int
+    headers: dict[str, str] | None = None
+    initial_delay: Annotated[int, Field(alias='initialDelay')]
     name: str
-    past: Past | None = None
-    tasks: float | None = None
-    use: dict[str, float] | None = None
-    vcpu: float | None = None
-
-
-class Sum(BaseModel):
-    model_config = ConfigDict(
-        extra='allow',
-        populate_by_name=True,
-    )
-    kind: str
-    value: Annotated[str, Field(json_schema_extra={'contentEncoding': 'base64'})]
+    path: str | None = None
+    patience: int
+    port: int | None = None
+    post: str | None = None
+    replica: int
+    timeout: int
 
 
 class ServiceView(BaseModel):
@@ -1441,6 +1439,27 @@ class ServiceView(BaseModel):
     """
     How many replicas it is to have
     """
+
+
+class Space(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    name: str
+    past: Past | None = None
+    tasks: float | None = None
+    use: dict[str, float] | None = None
+    vcpu: float | None = None
+
+
+class Sum(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    kind: str
+    value: Annotated[str, Field(json_schema_extra={'contentEncoding': 'base64'})]
 
 
 class Suspension(BaseModel):
@@ -1588,6 +1607,24 @@ class TaskWhy(BaseModel):
     """
 
 
+class TesCreated(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    id: str
+
+
+class TesType(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    artifact: str
+    group: str
+    version: str
+
+
 class Update(BaseModel):
     model_config = ConfigDict(
         extra='allow',
@@ -1617,24 +1654,6 @@ class Update(BaseModel):
     """
     Version of what the services are, 1 before the first update
     """
-
-
-class TesCreated(BaseModel):
-    model_config = ConfigDict(
-        extra='allow',
-        populate_by_name=True,
-    )
-    id: str
-
-
-class TesType(BaseModel):
-    model_config = ConfigDict(
-        extra='allow',
-        populate_by_name=True,
-    )
-    artifact: str
-    group: str
-    version: str
 
 
 class Uploaded(BaseModel):
@@ -2081,6 +2100,7 @@ class Hello(BaseModel):
     address: str
     nonce: str | None = None
     proof: Proof | None = None
+    rank: int | None = None
     version: str
 
 
@@ -2773,6 +2793,7 @@ class Assignment(BaseModel):
     refused: str | None = None
     run: str | None = None
     secrets: dict[str, str] | None = None
+    service: Service | None = None
     setup: str | None = None
     stand_in: Annotated[int | None, Field(alias='standIn')] = None
     store: str
@@ -2847,6 +2868,7 @@ class Work(BaseModel):
     assignment: Assignment | None = None
     command: str
     notice: int | None = None
+    now: bool | None = None
     pause: int | None = None
     seq: int
     token: str | None = None

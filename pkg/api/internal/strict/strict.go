@@ -9,6 +9,8 @@ import (
 	"math"
 	"mime"
 	"net/http"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -24,6 +26,36 @@ func Repeated(op *huma.Operation, r *http.Request) *huma.ErrorDetail {
 		}
 	}
 	return nil
+}
+
+// Empty finds a parameter that is given without a value where nothing is none: a number, a choice, a text of a form.
+// huma takes it as one that is left out.
+func Empty(op *huma.Operation, r *http.Request) *huma.ErrorDetail {
+	query := r.URL.Query()
+	for _, p := range op.Parameters {
+		if p.In == "query" && query.Has(p.Name) && query.Get(p.Name) == "" && p.Schema != nil && !takesEmpty(p.Schema) {
+			return &huma.ErrorDetail{Message: "given without a value", Location: "query." + p.Name}
+		}
+	}
+	return nil
+}
+
+func takesEmpty(s *huma.Schema) bool {
+	switch s.Type {
+	case huma.TypeBoolean, huma.TypeInteger, huma.TypeNumber:
+		return false
+	case huma.TypeString:
+	default:
+		return true // each item is looked at by itself
+	}
+	if len(s.Enum) > 0 && !slices.Contains(s.Enum, any("")) || s.MinLength != nil && *s.MinLength > 0 {
+		return false
+	}
+	if s.Pattern == "" {
+		return true
+	}
+	form, err := regexp.Compile(s.Pattern)
+	return err == nil && form.MatchString("")
 }
 
 // Body is the schema of the body of a request that is JSON and is described; nil otherwise, and of job files.

@@ -1,0 +1,67 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tradewind-broker/tradewind/internal/cli/onmachine"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/broker/view"
+)
+
+// replicas is a service whose replicas have ended twice before they were ready.
+func replicas(n int) *view.JobDetail {
+	d := &view.JobDetail{JobView: view.JobView{ID: "chat-aaaaaa", State: record.JobRunning, Tasks: n}}
+	for i := range n {
+		d.TaskList = append(d.TaskList, view.TaskView{Index: i, Name: fmt.Sprintf("web.%d", i), Service: "web", State: "queued"})
+		for k := 1; k <= 2; k++ {
+			d.Attempts = append(d.Attempts, record.Attempt{Task: i, Number: k, Outcome: record.OutcomeFailed,
+				Reason: fmt.Sprintf("exit code %d: ./serve: No such file or directory", 100+k)})
+		}
+	}
+	return d
+}
+
+// TestStatusSaysWhyWhatIsTriedAgainFailed: without it, tasks that fail again and again are merely queued.
+func TestStatusSaysWhyWhatIsTriedAgainFailed(t *testing.T) {
+	d := replicas(5)
+	want := []string{
+		"web.0: attempt 2 failed: exit code 102: ./serve: No such file or directory",
+		"web.1: attempt 2 failed: exit code 102: ./serve: No such file or directory",
+		"web.2: attempt 2 failed: exit code 102: ./serve: No such file or directory",
+		"2 tasks more failed when they were tried last",
+	}
+	if got := troubles(d); !slices.Equal(got, want) {
+		t.Errorf("told:\n%s", strings.Join(got, "\n"))
+	}
+	d.TaskList[0].State, d.TaskList[0].Ready = "running", true
+	d.TaskList[1].State = "failed" // the table says so, and the job why
+	d.Attempts[5].Outcome = record.OutcomePreempted
+	if got := troubles(d); len(got) != 2 || !strings.HasPrefix(got[0], "web.3: ") {
+		t.Errorf("of what is well, over or was taken is told:\n%s", strings.Join(got, "\n"))
+	}
+	d.State = record.JobFailed
+	if got := troubles(d); len(got) > 0 {
+		t.Errorf("of a job that is over is told:\n%s", strings.Join(got, "\n"))
+	}
+}
+
+func TestOfATaskThatIsNotThereItIsSaidWhichWasMeant(t *testing.T) {
+	d := replicas(4)
+	d.TaskList = append(d.TaskList, view.TaskView{Index: 4, Name: "train"})
+	for task, hint := range map[string]string{
+		"web":   "it is a service: its replicas are web.0, web.1, web.2, …",
+		"trian": `did you mean "train"?`,
+		"other": "`tradewind status chat-aaaaaa` lists them",
+	} {
+		what, got := describe(onmachine.Knows(d, task))
+		if what != fmt.Sprintf("job chat-aaaaaa has no task %q", task) || !strings.HasPrefix(got, hint) {
+			t.Errorf("%s: %s\n%s", task, what, got)
+		}
+	}
+	if err := onmachine.Knows(d, "web.3"); err != nil {
+		t.Error(err)
+	}
+}
