@@ -122,7 +122,7 @@ func (b *Broker) visited(u *unit.Unit, job record.Job, index int, v Visiting) (c
 	case cl.State != record.ClusterUp && cl.State != record.ClusterDoomed:
 		err = refuse("does not run yet: its machines are %s", cl.State)
 	case v.Rank < 0 || v.Rank >= len(cl.Nodes):
-		err = refuse("has the ranks 0 to %d, and none of %d", len(cl.Nodes)-1, v.Rank)
+		err = refuse("has no rank %d: its last is %d", v.Rank, len(cl.Nodes)-1)
 	}
 	return cl, t, err
 }

@@ -219,10 +219,7 @@ func takeTurns(waiting []record.Waiting, late time.Time) []record.Waiting {
 	}
 	order, count := make([]turned, len(waiting)), map[string]int{}
 	for i, w := range waiting {
-		order[i] = turned{Waiting: w, turn: count[w.Job]}
-		if w.Since.After(late) {
-			order[i].class = 1
-		}
+		order[i] = turned{w, max(w.Since.Compare(late), 0), count[w.Job]}
 		count[w.Job]++
 	}
 	slices.SortStableFunc(order, func(a, b turned) int {

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tradewind-broker/tradewind/pkg/clock"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
@@ -176,13 +177,18 @@ func (g *gang) placeholder(first *corev1.Pod, arch, name string) (*corev1.Pod, e
 
 // dropPlaceholders removes them, and waits until their room is free.
 func (g *gang) dropPlaceholders(ctx context.Context) error {
+	var dropped []types.UID
 	for {
 		have, err := g.placeholders(ctx)
 		if err != nil {
 			return err
 		}
-		if len(have) == 0 {
+		// What Watch has not heard of yet would be counted twice: as taken, and as promised to the gang.
+		if len(have) == 0 && !g.c.grounds[g.place.Name].sight.sees(dropped) {
 			return g.hold(ctx, 0)
+		}
+		for i := range have {
+			dropped = append(dropped, have[i].UID)
 		}
 		err = driver.Each(len(have), callsAtOnce, func(i int) error {
 			if have[i].DeletionTimestamp != nil {

@@ -240,6 +240,7 @@ func (g *gang) release(ctx context.Context) error {
 func (g *gang) await(ctx context.Context, hope outlook) error {
 	began := time.Now()
 	last, bound, looked := began, g.bound, began
+	var hopeless time.Time // since when there has been nothing to hope for
 	for {
 		pods, err := g.pods(ctx)
 		if err != nil {
@@ -261,8 +262,16 @@ func (g *gang) await(ctx context.Context, hope outlook) error {
 			if hope, err = g.look(ctx, pods); err != nil {
 				return err
 			}
+			switch {
+			case hope != full:
+				hopeless = time.Time{}
+			case hopeless.IsZero():
+				hopeless = looked
+			}
 		}
-		if waited >= g.patience(said, hope) {
+		// One look may see what others are just giving back: a gang that had hope is given up after two.
+		settled := hopeless.IsZero() || time.Since(hopeless) >= g.c.cfg.BindWithin/2
+		if waited >= g.patience(said, hope) && settled {
 			said = cmp.Or(g.heldBack(ctx), said, "the scheduler has not said why")
 			return fail(cloud.Capacity, codeUnbound, "%d of %d pods have a node on %s after %s: %s", g.bound,
 				g.spec.Nodes, g.place.Name, time.Since(began).Round(time.Second), said)

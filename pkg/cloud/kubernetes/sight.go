@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -119,6 +120,16 @@ func (s *sight) look(tolerations []corev1.Toleration) (nodes []Node, bound map[s
 		there = append(there, n)
 	}
 	return readNodes(there, s.used, tolerations), bound, s.all, true
+}
+
+// sees says whether one of some pods still takes room on a node, for all that has been heard.
+func (s *sight) sees(pods []types.UID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.live && slices.ContainsFunc(pods, func(id types.UID) bool {
+		_, some := s.takes[id]
+		return some
+	})
 }
 
 // pods are a cluster's. They are not to be changed.
