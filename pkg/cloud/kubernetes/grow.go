@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tradewind-broker/tradewind/pkg/clock"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
@@ -57,9 +56,6 @@ func (g *gang) grow(ctx context.Context, arch string) (err error) {
 			return err
 		}
 		placed := bound(have)
-		if err := g.hold(ctx, placed); err != nil {
-			return err
-		}
 		if placed >= wanted {
 			return nil
 		}
@@ -105,22 +101,6 @@ func lastBound(placeholders []corev1.Pod, began time.Time) time.Time {
 		}
 	}
 	return began
-}
-
-// hold says how many pods of the gang's placeholders have room for: nobody has to be kept from it by a promise.
-func (g *gang) hold(ctx context.Context, pods int) error {
-	gr := g.c.grounds[g.place.Name]
-	release, err := gr.take(ctx)
-	if err != nil {
-		return err
-	}
-	defer release()
-	g.held = pods
-	if p, ok := gr.promised[hash(g.spec.Cluster)]; ok {
-		p.held = pods
-		gr.promised[hash(g.spec.Cluster)] = p
-	}
-	return nil
 }
 
 func bound(pods []corev1.Pod) (n int) {
@@ -177,18 +157,13 @@ func (g *gang) placeholder(first *corev1.Pod, arch, name string) (*corev1.Pod, e
 
 // dropPlaceholders removes them, and waits until their room is free.
 func (g *gang) dropPlaceholders(ctx context.Context) error {
-	var dropped []types.UID
 	for {
 		have, err := g.placeholders(ctx)
 		if err != nil {
 			return err
 		}
-		// What Watch has not heard of yet would be counted twice: as taken, and as promised to the gang.
-		if len(have) == 0 && !g.c.grounds[g.place.Name].sight.sees(dropped) {
-			return g.hold(ctx, 0)
-		}
-		for i := range have {
-			dropped = append(dropped, have[i].UID)
+		if len(have) == 0 {
+			return nil
 		}
 		err = driver.Each(len(have), callsAtOnce, func(i int) error {
 			if have[i].DeletionTimestamp != nil {

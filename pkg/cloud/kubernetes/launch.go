@@ -77,7 +77,6 @@ type gang struct {
 	spec  cloud.LaunchSpec
 	shape Shape
 	bound int // pods that have a node, as far as is known
-	held  int // placeholders that have one
 }
 
 func (g *gang) launch(ctx context.Context) ([]cloud.Machine, error) {
@@ -118,7 +117,7 @@ func (g *gang) bind(ctx context.Context, have []corev1.Pod) error {
 		if err != nil {
 			return err
 		}
-		left, g.held = len(placeholders), bound(placeholders)
+		left = len(placeholders)
 	}
 	at, err := g.room(ctx)
 	if err != nil {

@@ -28,7 +28,13 @@ type promise struct {
 	zone  string
 	spot  bool
 	pods  int
-	held  int // pods that placeholders hold room for
+	room  string // label of its placeholders
+}
+
+// left is how many of its pods have neither a node nor a placeholder that has one. What those take that have, nodes do
+// not have free: both have to be known of one moment.
+func (p *promise) left(cluster string, bound map[string]int) int {
+	return max(0, p.pods-bound[cluster]-bound[p.room])
 }
 
 func newGrounds() *grounds {
@@ -59,8 +65,8 @@ func (gr *grounds) forget(cluster string) {
 	<-gr.turn
 }
 
-// look is what nodes have, and how many pods of each cluster of the deployment's have one: by what Watch has heard,
-// else from lists.
+// look is what nodes have, and how many pods of each cluster of the deployment's have one, and how many placeholders, by
+// their labels: by what Watch has heard, else from lists.
 //
 // all says that everybody's pods are known, not the broker's alone.
 func (c *Cloud) look(ctx context.Context, p *Place) (nodes []Node, bound map[string]int, all bool, err error) {
@@ -86,6 +92,9 @@ func (c *Cloud) look(ctx context.Context, p *Place) (nodes []Node, bound map[str
 	for i := range pods {
 		if pods[i].Spec.NodeName != "" && pods[i].Labels[labelDeployment] == hash(c.cfg.Deployment) {
 			bound[pods[i].Labels[labelCluster]]++
+		}
+		if room := pods[i].Labels[labelPlaceholder]; room != "" && isOn(&pods[i]) {
+			bound[room]++
 		}
 	}
 	there := make([]*corev1.Node, len(of))
@@ -183,18 +192,23 @@ func (g *gang) room(ctx context.Context) (at placing, err error) {
 	}
 	if at.outlook == full {
 		return at, fail(cloud.Capacity, codeFull, "%d of %d pods of %g CPUs and %g GiB fit on the nodes of %s",
-			fits+g.bound+g.held, g.spec.Nodes, g.shape.VCPU, g.shape.GiB, g.place.Name)
+			g.spec.Nodes-g.promise().left(hash(g.spec.Cluster), bound)+fits, g.spec.Nodes, g.shape.VCPU, g.shape.GiB, g.place.Name)
 	}
-	gr.promised[hash(g.spec.Cluster)] = promise{
-		shape: g.shape, zone: g.spec.Offer.Zone, spot: g.spec.Offer.Spot, pods: g.spec.Nodes, held: g.held,
-	}
+	gr.promised[hash(g.spec.Cluster)] = *g.promise()
 	return at, nil
+}
+
+// promise is what the gang is promised.
+func (g *gang) promise() *promise {
+	return &promise{
+		shape: g.shape, zone: g.spec.Offer.Zone, spot: g.spec.Offer.Spot, pods: g.spec.Nodes, room: g.placeholderLabel(),
+	}
 }
 
 // outlook says what a gang has to hope for, and how many of the pods that have no node yet would fit, when all that has
 // been promised to others is taken away. The turn is held.
 func (g *gang) outlook(ctx context.Context, nodes []Node, bound map[string]int) (hope outlook, fits int, err error) {
-	gr, wanted := g.c.grounds[g.place.Name], max(0, g.spec.Nodes-g.bound-g.held)
+	gr, wanted := g.c.grounds[g.place.Name], g.promise().left(hash(g.spec.Cluster), bound)
 	if fits = g.fits(gr, bound, nodes, nil, wanted); fits >= wanted {
 		return roomy, fits, nil
 	}
@@ -217,7 +231,7 @@ func (g *gang) fits(gr *grounds, bound map[string]int, nodes, more []Node, wante
 	own := hash(g.spec.Cluster)
 	for cluster, p := range gr.promised {
 		if cluster != own {
-			take(all, p.shape, p.zone, p.spot, p.pods-bound[cluster]-p.held)
+			take(all, p.shape, p.zone, p.spot, p.left(cluster, bound))
 		}
 	}
 	return take(all, g.shape, g.spec.Offer.Zone, g.spec.Offer.Spot, wanted)

@@ -1,7 +1,6 @@
 package kubernetes
 
 import (
-	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,6 +25,7 @@ type sight struct {
 type taken struct {
 	node string
 	use  use
+	room string // of a placeholder, the gang that it is for, by its label
 }
 
 // begin is what a list has told, from which the watch goes on.
@@ -86,7 +86,7 @@ func (s *sight) forget(p *corev1.Pod) {
 
 func (s *sight) put(p *corev1.Pod, deployment string) {
 	if isOn(p) {
-		t := taken{p.Spec.NodeName, takes(p)}
+		t := taken{p.Spec.NodeName, takes(p), p.Labels[labelPlaceholder]}
 		s.takes[p.UID], s.used[t.node] = t, s.used[t.node].plus(t.use, 1)
 	}
 	if p.Labels[labelDeployment] != deployment {
@@ -99,8 +99,9 @@ func (s *sight) put(p *corev1.Pod, deployment string) {
 	s.ours[cluster][p.Name] = slimPod(p)
 }
 
-// look is what nodes have, and how many pods of each cluster of the deployment's have a node, by its label: both as
-// they were at one moment. all says that everybody's pods are known; ok is false where no watch tells.
+// look is what nodes have, and how many pods of each cluster of the deployment's have a node, by its label, and how
+// many placeholders, by theirs: all as they were at one moment. all says that everybody's pods are known; ok is false
+// where no watch tells.
 func (s *sight) look(tolerations []corev1.Toleration) (nodes []Node, bound map[string]int, all, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,21 +116,16 @@ func (s *sight) look(tolerations []corev1.Toleration) (nodes []Node, bound map[s
 			}
 		}
 	}
+	for _, t := range s.takes {
+		if t.room != "" {
+			bound[t.room]++
+		}
+	}
 	there := make([]*corev1.Node, 0, len(s.nodes))
 	for _, n := range s.nodes {
 		there = append(there, n)
 	}
 	return readNodes(there, s.used, tolerations), bound, s.all, true
-}
-
-// sees says whether one of some pods still takes room on a node, for all that has been heard.
-func (s *sight) sees(pods []types.UID) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.live && slices.ContainsFunc(pods, func(id types.UID) bool {
-		_, some := s.takes[id]
-		return some
-	})
 }
 
 // pods are a cluster's. They are not to be changed.

@@ -8,27 +8,37 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// A pod takes room until the watch has told that it is gone, whatever lists say; where no watch goes on nothing is seen.
-func TestWhatTheWatchStillSees(t *testing.T) {
-	pod := func(id string) *corev1.Pod {
-		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: id, UID: types.UID(id)}, Spec: corev1.PodSpec{NodeName: "a"}}
+// What is promised to a gang is what neither its pods nor its placeholders have taken, as the watch has heard of both:
+// counted at different moments, a placeholder would be taken away twice, or not at all.
+func TestPlaceholdersAreCountedAsTheRoomTheyTake(t *testing.T) {
+	pod := func(id, node string, labels map[string]string) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: id, UID: types.UID(id), Labels: labels},
+			Spec: corev1.PodSpec{NodeName: node}}
 	}
+	room := map[string]string{labelPlaceholder: "room"}
+	gang := map[string]string{labelDeployment: "d", labelCluster: "gang"}
 	var s sight
-	ids := []types.UID{"one", "two"}
-	if s.sees(ids) {
-		t.Error("it sees something before it has begun")
+	p := promise{pods: 3, room: "room"}
+	left := func() int {
+		_, bound, _, _ := s.look(nil)
+		return p.left("gang", bound)
 	}
-	s.begin(nil, []corev1.Pod{*pod("one"), *pod("two")}, true, true, "")
-	s.pod(pod("one"), false, "")
-	if !s.sees(ids) {
-		t.Error("it does not see the one that is left")
+	s.begin(nil, []corev1.Pod{*pod("1", "a", room), *pod("2", "", room), *pod("g1", "", gang)}, true, true, "d")
+	steps := []struct {
+		what string
+		do   func()
+		want int
+	}{
+		{"one placeholder has a node", func() {}, 2},
+		{"two have", func() { s.pod(pod("2", "a", room), true, "d") }, 1},
+		{"one goes", func() { s.pod(pod("1", "a", room), false, "d") }, 2},
+		{"both are gone", func() { s.pod(pod("2", "a", room), false, "d") }, 3},
+		{"a pod of the gang has its place", func() { s.pod(pod("g1", "a", gang), true, "d") }, 2},
 	}
-	s.pod(pod("two"), false, "")
-	if s.sees(ids) || s.sees(nil) {
-		t.Error("it sees what is gone")
-	}
-	s.end()
-	if s.sees(ids) {
-		t.Error("it sees something after its end")
+	for _, step := range steps {
+		step.do()
+		if got := left(); got != step.want {
+			t.Errorf("%s: %d are left to be placed, not %d", step.what, got, step.want)
+		}
 	}
 }
