@@ -52,7 +52,7 @@ func TestACommandRunsBesideATask(t *testing.T) {
 		t.Log("without ssh, which is not installed")
 	}
 	s.must("tradewind exec last t -- echo sesame-opens-1234")
-	if _, errs, code := s.run("tradewind exec last t --rank 3 -- true"); code != 1 || !strings.Contains(errs, "none of 3") {
+	if _, errs, code := s.run("tradewind exec last t --rank 3 -- true"); code != 1 || !strings.Contains(errs, "no rank 3") {
 		t.Errorf("a rank that is not there: %d %s", code, errs)
 	}
 	if _, errs, code := s.run("tradewind exec last nope -- true"); code != 2 || !strings.Contains(errs, `no task "nope"`) {
