@@ -65,8 +65,8 @@ func (gr *grounds) forget(cluster string) {
 	<-gr.turn
 }
 
-// look is what nodes have, and how many pods of each cluster of the deployment's have one, and how many placeholders, by
-// their labels: by what Watch has heard, else from lists.
+// look is what nodes have, and how many pods of each cluster of the deployment's have one, and how many placeholders,
+// by their labels: by what Watch has heard, else from lists.
 //
 // all says that everybody's pods are known, not the broker's alone.
 func (c *Cloud) look(ctx context.Context, p *Place) (nodes []Node, bound map[string]int, all bool, err error) {
@@ -192,7 +192,8 @@ func (g *gang) room(ctx context.Context) (at placing, err error) {
 	}
 	if at.outlook == full {
 		return at, fail(cloud.Capacity, codeFull, "%d of %d pods of %g CPUs and %g GiB fit on the nodes of %s",
-			g.spec.Nodes-g.promise().left(hash(g.spec.Cluster), bound)+fits, g.spec.Nodes, g.shape.VCPU, g.shape.GiB, g.place.Name)
+			g.spec.Nodes-g.promise().left(hash(g.spec.Cluster), bound)+fits, g.spec.Nodes, g.shape.VCPU,
+			g.shape.GiB, g.place.Name)
 	}
 	gr.promised[hash(g.spec.Cluster)] = *g.promise()
 	return at, nil
@@ -201,7 +202,8 @@ func (g *gang) room(ctx context.Context) (at placing, err error) {
 // promise is what the gang is promised.
 func (g *gang) promise() *promise {
 	return &promise{
-		shape: g.shape, zone: g.spec.Offer.Zone, spot: g.spec.Offer.Spot, pods: g.spec.Nodes, room: g.placeholderLabel(),
+		shape: g.shape, zone: g.spec.Offer.Zone, spot: g.spec.Offer.Spot, pods: g.spec.Nodes,
+		room: g.placeholderLabel(),
 	}
 }
 
