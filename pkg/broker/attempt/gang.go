@@ -183,6 +183,7 @@ func DecideComplete(m Member, now time.Time) (d record.Decision) {
 		}
 		m.Cluster.Outcome, m.Cluster.Ended, cluster = record.OutcomeSucceeded, now, m.Cluster.ID
 		d.Put(record.ClusterKey(m.Cluster.ID), m.Cluster)
+		d.Unplanned(m.Job, m.Cluster)
 	}
 	if m.Task.StartedAt.IsZero() {
 		m.Task.StartedAt = now
