@@ -61,9 +61,12 @@ func (r *Rolling) Step(now time.Time) (d record.Decision) {
 	}
 	next := -1
 	for i := range r.Spec.Tasks {
-		at, begun := record.TaskAt(r.tasks, i)
-		if r.Spec.Tasks[i].Service == nil || !begun {
+		if r.Spec.Tasks[i].Service == nil {
 			continue
+		}
+		at, begun := record.TaskAt(r.tasks, i)
+		if !begun {
+			return d // it may begin at this very moment, by the spec of before
 		}
 		cl := r.cluster(r.tasks[at])
 		if r.tasks[at].State != record.TaskRunning || cl == nil || !cl.Serves() {
