@@ -47,7 +47,7 @@ func Catalogue() []Listing {
 			Listing{z.cloud, z.region, z.zone, big[z.cloud], 16, 0.68 * tilt, 0.26 * tilt, "", 0},
 		)
 	}
-	for i, z := range zones {
+	for i, z := range zones { // behind the others: what worlds draw for those stays
 		tilt := 1 + 0.03*float64(i)
 		list = append(list,
 			Listing{z.cloud, z.region, z.zone, fast[z.cloud], 8, 2.5 * tilt, FastUSD * tilt, Fast, 1})

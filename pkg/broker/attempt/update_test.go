@@ -12,7 +12,8 @@ import (
 func TestAnUpdateIsNotDoneBeforeReplicasBegin(t *testing.T) {
 	now := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
 	r := &Rolling{
-		Job:  record.Job{ID: "j", State: record.JobRunning, Spec: record.Blob{Version: 2}, Update: record.Update{Spec: 2, Since: now}},
+		Job: record.Job{ID: "j", State: record.JobRunning, Spec: record.Blob{Version: 2},
+			Update: record.Update{Spec: 2, Since: now}},
 		Spec: &dag.Job{Tasks: []dag.Task{{Name: "web.0", Service: &dag.Service{}}}},
 	}
 	if !r.Job.Update.Open() {

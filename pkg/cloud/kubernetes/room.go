@@ -192,8 +192,7 @@ func (g *gang) room(ctx context.Context) (at placing, err error) {
 	}
 	if at.outlook == full {
 		return at, fail(cloud.Capacity, codeFull, "%d of %d pods of %g CPUs and %g GiB fit on the nodes of %s",
-			g.spec.Nodes-g.promise().left(hash(g.spec.Cluster), bound)+fits, g.spec.Nodes, g.shape.VCPU,
-			g.shape.GiB, g.place.Name)
+			g.spec.Nodes-g.left(bound)+fits, g.spec.Nodes, g.shape.VCPU, g.shape.GiB, g.place.Name)
 	}
 	gr.promised[hash(g.spec.Cluster)] = *g.promise()
 	return at, nil
@@ -207,10 +206,13 @@ func (g *gang) promise() *promise {
 	}
 }
 
+// left is how many of the gang's pods are still to be placed.
+func (g *gang) left(bound map[string]int) int { return g.promise().left(hash(g.spec.Cluster), bound) }
+
 // outlook says what a gang has to hope for, and how many of the pods that have no node yet would fit, when all that has
 // been promised to others is taken away. The turn is held.
 func (g *gang) outlook(ctx context.Context, nodes []Node, bound map[string]int) (hope outlook, fits int, err error) {
-	gr, wanted := g.c.grounds[g.place.Name], g.promise().left(hash(g.spec.Cluster), bound)
+	gr, wanted := g.c.grounds[g.place.Name], g.left(bound)
 	if fits = g.fits(gr, bound, nodes, nil, wanted); fits >= wanted {
 		return roomy, fits, nil
 	}
