@@ -244,7 +244,7 @@ bench-shell: build ## Measure from key to echo on a machine, beside ssh, which n
 	$(GO) run ./bench/shell -tradewind $(BIN) -report bench/RESULTS.md
 
 .PHONY: bench-kube
-bench-kube: kube build ## Bind 10,000 pods in gangs of 1 to 64 on 1,000 nodes that KWOK plays, beside kubectl apply (half an hour); writes its section of bench/RESULTS.md
+bench-kube: kube build ## Bind 10,000 pods in gangs of 1 to 64 on 1,000 nodes that KWOK plays, by the broker's gates, beside kubectl apply, and by the cluster's own scheduler of gangs (half an hour); writes its section of bench/RESULTS.md
 	$(MAKE) agent AGENT_ARCHS=$(shell $(GO) env GOARCH)
 	$(GO) run ./bench/kube -report bench/RESULTS.md
 

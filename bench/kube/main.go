@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/bench/report"
@@ -36,16 +37,21 @@ func main() {
 	flag.IntVar(&s.there, "there", full.there, "nodes that are there from the beginning")
 	flag.IntVar(&s.cpus, "cpus", full.cpus, "CPUs of a node; a pod takes one")
 	flag.Uint64Var(&s.seed, "seed", full.seed, "of the gangs' sizes")
-	peer := flag.Bool("kubectl", true, "measure kubectl apply as well")
+	gangs := flag.String("gangs", "gates,native", "who binds gangs, one run after the other")
+	peer := flag.Bool("kubectl", true, "measure kubectl apply as well, after the first")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	m := &measure{scale: s, program: *program, agents: *agents, peer: *peer}
-	if err := m.run(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "bench-kube:", err)
-		os.Exit(1)
+	var rows []report.Row
+	for i, gang := range strings.Split(*gangs, ",") {
+		m := &measure{scale: s, program: *program, agents: *agents, gang: gang, peer: *peer && i == 0}
+		if err := m.run(ctx); err != nil {
+			fmt.Fprintln(os.Stderr, "bench-kube:", err)
+			os.Exit(1)
+		}
+		rows = append(rows, m.rows()...)
 	}
-	if err := write(*page, report.Table(m.rows())); err != nil {
+	if err := write(*page, report.Table(rows)); err != nil {
 		fmt.Fprintln(os.Stderr, "bench-kube:", err)
 		os.Exit(1)
 	}

@@ -21,6 +21,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/bench/report"
 	"github.com/tradewind-broker/tradewind/internal/kubetest"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/kubernetes"
 )
 
 // within bounds each half of the run.
@@ -30,12 +31,13 @@ const within = 40 * time.Minute
 type measure struct {
 	scale
 	program, agents, dir string
+	gang                 string // who binds gangs
 	peer                 bool
 	world                *world
 
 	gangs              int
 	ours, theirs, made time.Duration
-	held, onNew        time.Duration
+	saw                seen
 	grown              int
 	idle, most         float64 // MiB
 }
@@ -47,8 +49,8 @@ func (m *measure) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer os.RemoveAll(m.dir) //nolint:errcheck // of a folder that nobody needs
-	say("starting the cluster, %d nodes", m.there)
-	if m.world, err = open(ctx, m.dir, m.scale); err != nil {
+	say("starting the cluster, %d nodes; gangs are bound by %s", m.there, m.gang)
+	if m.world, err = open(ctx, m.dir, m.scale, m.gang); err != nil {
 		return err
 	}
 	defer m.world.c.Stop()
@@ -96,7 +98,7 @@ func (m *measure) broker(ctx context.Context) ([]corev1.Pod, error) {
 	if _, err := m.tradewind().Run(ctx, "cloud", "add", "kubernetes",
 		"--kubeconfig", m.world.c.Kubeconfig, "--context", "bench",
 		"--namespace", namespace, "--pool", fmt.Sprintf("%s:%d:%d:0:%d", nodeType, m.cpus, 4*m.cpus, m.nodes),
-		"--price", nodeType+"=0.4"); err != nil {
+		"--price", nodeType+"=0.4", "--gang", m.gang); err != nil {
 		return nil, err
 	}
 	pid, stop, err := m.up(ctx)
@@ -134,14 +136,13 @@ func (m *measure) broker(ctx context.Context) ([]corev1.Pod, error) {
 		return nil, err
 	}
 	_, m.most = memory(pid)
-	saw := eye.sum(time.Now())
-	m.held, m.onNew = saw.held, saw.grown
+	m.saw = eye.sum(time.Now())
 	m.grown = m.world.nodes - m.there
-	if saw.lost > 0 {
-		return nil, fmt.Errorf("%w: %d pods lost their nodes", errNotSo, saw.lost)
+	if m.saw.lost > 0 {
+		return nil, fmt.Errorf("%w: %d pods lost their nodes", errNotSo, m.saw.lost)
 	}
-	say("bound in %s; %d nodes were made; longest partly bound %s, on new nodes %s; %.0f MiB", m.ours, m.grown, m.held,
-		m.onNew, m.most)
+	say("bound in %s; %d nodes were made; longest partly bound %s, on new nodes %s; %d with pods refused, longest %s; "+
+		"%.0f MiB", m.ours, m.grown, m.saw.held, m.saw.grown, m.saw.refusals, m.saw.refused, m.most)
 	list, err := m.world.c.Client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
@@ -296,15 +297,20 @@ func (m *measure) rows() []report.Row {
 	if m.scale != full {
 		command = fmt.Sprintf("go run ./bench/kube -pods %d -nodes %d -there %d", m.pods, m.nodes, m.there)
 	}
-	seconds := func(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }
+	by := ""
+	if m.gang != kubernetes.ByGates {
+		by = "gangs bound by `--gang " + m.gang + "`: "
+	}
 	rows := []report.Row{
-		{What: fmt.Sprintf("%d pods in %d gangs of 1 to 64 on %d nodes, %d of which Karpenter's part made meanwhile: "+
-			"from `tradewind submit` to the last pod bound", m.pods, m.gangs, m.there+m.grown, m.grown),
+		{What: fmt.Sprintf("%s%d pods in %d gangs of 1 to 64 on %d nodes, %d of which Karpenter's part made meanwhile: "+
+			"from `tradewind submit` to the last pod bound", by, m.pods, m.gangs, m.there+m.grown, m.grown),
 			Target: "the API server's own pace", Got: seconds(m.ours), Command: command},
-		{What: "longest that a gang held nodes that were there with some of its pods while others had none; and new " +
-			"nodes alone, while more were made",
-			Target: "seconds", Got: seconds(m.held) + "; " + seconds(m.onNew), Command: command},
-		{What: "the broker's memory: before, and at most", Target: "", Command: command,
+		{What: by + "gangs that held nodes with some of their pods while the scheduler had found none for others, and " +
+			"the longest",
+			Target: "none", Got: fmt.Sprintf("%d, %s", m.saw.refusals, seconds(m.saw.refused)), Command: command},
+		{What: by + "longest from the first pod bound to the last of a gang: on nodes that were there, and on new ones",
+			Target: "the scheduler's own pace", Got: seconds(m.saw.held) + "; " + seconds(m.saw.grown), Command: command},
+		{What: by + "the broker's memory: before, and at most", Target: "", Command: command,
 			Got: fmt.Sprintf("%.0f MiB, %.0f MiB", m.idle, m.most)},
 	}
 	if m.peer {
@@ -313,3 +319,5 @@ func (m *measure) rows() []report.Row {
 	}
 	return rows
 }
+
+func seconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }

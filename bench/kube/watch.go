@@ -28,8 +28,10 @@ type eye struct {
 }
 
 type seenGang struct {
-	bound, pending map[string]bool // pods; of bound ones whether on a node that was there from the beginning
-	held, grown    span
+	// bound are pods, and whether they are on a node that was there from the beginning; pending are pods, and whether
+	// the scheduler has found no node for them.
+	bound, pending       map[string]bool
+	held, grown, refused span
 }
 
 // span is the longest time that something was so.
@@ -105,14 +107,22 @@ func (e *eye) see(p *corev1.Pod, gone bool, now time.Time) {
 		g.bound[p.Name] = p.Spec.NodeName < e.newFrom
 		delete(g.pending, p.Name)
 	default:
-		g.pending[p.Name] = true
+		g.pending[p.Name] = unschedulable(p)
 	}
-	partly, held := len(g.bound) > 0 && len(g.pending) > 0, false
-	for _, old := range g.bound {
-		held = held || old
-	}
+	partly := len(g.bound) > 0 && len(g.pending) > 0
+	held, refused := anyOf(g.bound), anyOf(g.pending)
 	g.held.note(partly && held, now)
 	g.grown.note(partly && !held, now)
+	g.refused.note(partly && refused, now)
+}
+
+func anyOf(pods map[string]bool) bool {
+	for _, so := range pods {
+		if so {
+			return true
+		}
+	}
+	return false
 }
 
 // seen is what an eye has seen up to now.
@@ -121,8 +131,10 @@ type seen struct {
 	last        time.Time // when the last was bound
 	still       int       // gangs some of whose pods are bound, and others not
 	// held is the longest that a gang was so, and held a node that was there from the beginning; grown the longest that
-	// it held new ones alone, which had been made for it.
-	held, grown time.Duration
+	// it held new ones alone, which had been made for it; refused the longest that the scheduler had found no node for
+	// some of its pods meanwhile: it held room that was of no use to it.
+	held, grown, refused time.Duration
+	refusals             int // gangs of which that was so
 }
 
 func (e *eye) sum(now time.Time) seen {
@@ -131,6 +143,10 @@ func (e *eye) sum(now time.Time) seen {
 	s := seen{bound: e.bound, lost: e.lost, last: e.last}
 	for _, g := range e.gangs {
 		s.held, s.grown = max(s.held, g.held.upTo(now)), max(s.grown, g.grown.upTo(now))
+		if refused := g.refused.upTo(now); refused > 0 {
+			s.refused = max(s.refused, refused)
+			s.refusals++
+		}
 		if !g.held.since.IsZero() || !g.grown.since.IsZero() {
 			s.still++
 		}

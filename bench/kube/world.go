@@ -9,11 +9,13 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tradewind-broker/tradewind/internal/kubetest"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/kubernetes"
 )
 
 const (
@@ -32,14 +34,24 @@ type world struct {
 }
 
 // open starts the cluster with the nodes that are there from the beginning.
-func open(ctx context.Context, dir string, s scale) (*world, error) {
-	c, err := kubetest.StartWith(ctx, dir, "bench", kubetest.Options{NodeGrace: 10 * time.Minute})
+//
+// It has the PriorityClass of placeholders, as docs/kubernetes.md has people make it.
+func open(ctx context.Context, dir string, s scale, gang string) (*world, error) {
+	c, err := kubetest.StartWith(ctx, dir, "bench", kubetest.Options{
+		NodeGrace: 10 * time.Minute, Gangs: gang == kubernetes.ByNative,
+	})
 	if err != nil {
 		return nil, err
 	}
 	w := &world{c: c, scale: s}
 	if err = c.KWOK(); err == nil {
 		err = c.Namespace(ctx, namespace, "restricted")
+	}
+	if err == nil {
+		never := corev1.PreemptNever
+		_, err = c.Client.SchedulingV1().PriorityClasses().Create(ctx, &schedulingv1.PriorityClass{
+			ObjectMeta: metav1.ObjectMeta{Name: kubernetes.PlaceholderPriority}, Value: -10, PreemptionPolicy: &never,
+		}, metav1.CreateOptions{})
 	}
 	if err != nil {
 		c.Stop()

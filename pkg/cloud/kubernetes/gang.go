@@ -41,6 +41,10 @@ const (
 // foreign says that somebody else knows whether a gang has room.
 func (g Gang) foreign() bool { return g.By != "" && g.By != ByGates }
 
+// own says that the cluster's own scheduler places the pods: what nodes have free is what it goes by, and it looks at
+// every pod sooner or later.
+func (g Gang) own() bool { return !g.foreign() || g.By == ByNative }
+
 // ParseGang reads gates, native, kueue:QUEUE, volcano or volcano:QUEUE.
 func ParseGang(text string) (Gang, error) {
 	by, queue, named := strings.Cut(text, ":")

@@ -19,7 +19,7 @@ import (
 
 // Autoscalers make nodes for pods that wait alone. Were those the gang's own, half of it would be bound for minutes
 // while the other half waits for nodes. So placeholders go first: one for each pod of the gang, which asks for the same
-// and does nothing. When all of them have a node they go, and the gang takes their places as a whole.
+// and does nothing. When all of them have a node the gang takes their places as a whole, and they go.
 
 // labelPlaceholder marks the placeholders of one cluster of the broker's. They have none of the labels of machines.
 const labelPlaceholder = "tradewind.dev/placeholder-for"
@@ -49,15 +49,23 @@ func (g *gang) grow(ctx context.Context, arch string) (err error) {
 			err = errors.Join(err, g.dropPlaceholders(ctx))
 		}
 	}()
-	wanted := g.spec.Nodes - g.bound
+	if err := g.follow(ctx); err != nil {
+		return err
+	}
 	for {
+		if _, err := g.pods(ctx); err != nil {
+			return err
+		}
+		wanted := g.spec.Nodes - g.bound // pods that nobody holds back may have got new nodes themselves
 		have, err := g.placeholders(ctx)
 		if err != nil {
 			return err
 		}
 		placed := bound(have)
 		if placed >= wanted {
-			return nil
+			// The gang goes before its placeholders leave. Where these have a lower priority, the scheduler keeps the
+			// room of each for a pod of the gang; else another's placeholder may be faster.
+			return g.pass(ctx)
 		}
 		err = g.addPlaceholders(ctx, first, arch, have, wanted)
 		if kind := cloud.KindOf(Typed(err)); kind == cloud.Quota || kind == cloud.Invalid {

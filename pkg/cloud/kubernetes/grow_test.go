@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,9 +23,14 @@ import (
 // growing is a world with one node of two CPUs, in whose place a pool grows to three.
 func growing(t *testing.T) (w *world, more func(name string)) {
 	t.Helper()
+	return growingWith(t, kubetest.Options{})
+}
+
+func growingWith(t *testing.T, o kubetest.Options) (w *world, more func(name string)) {
+	t.Helper()
 	small := large("a")
 	small.CPUs, small.GiB = 2, 8
-	w = newWorld(t, small)
+	w = newWorldWith(t, o, small)
 	w.cfg.Places[0].Pools = []kubernetes.Pool{{Most: 3, Node: kubernetes.Node{
 		Type: "m5.16xlarge", Zone: "us-east-1a", Whole: kubernetes.Room{MilliCPU: 2000, Bytes: 8 << 30},
 	}}}
@@ -165,6 +171,76 @@ func TestANamespaceWithoutRoomForPlaceholders(t *testing.T) {
 	more("b")
 	if err := <-done; err != nil {
 		t.Fatal(err)
+	}
+}
+
+// The cluster's own scheduler of gangs says of no pod that it has no node, so that no autoscaler makes one for it:
+// placeholders do, and the gang has no part in what is there meanwhile.
+func TestAPoolGrowsForANativeGang(t *testing.T) {
+	w, more := growingWith(t, kubetest.Options{Gangs: true})
+	w.by("native")
+	done := make(chan error, 1)
+	go func() {
+		_, err := w.driver.Launch(t.Context(), spec("gang", 4))
+		done <- err
+	}()
+	w.await("placeholders on the node that is there", func() bool {
+		return w.count() == counts{gang: 4, placeholders: 4, placed: 2}
+	})
+	more("b")
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if n := w.count(); n != (counts{gang: 4, bound: 4}) {
+		t.Errorf("in the end: %+v", n)
+	}
+}
+
+// Who was promised room takes it before placeholders of a gang that came later do.
+func TestPlaceholdersComeAfterWhoWasPromisedRoom(t *testing.T) {
+	w, more := growing(t)
+	promised, held := make(chan struct{}), make(chan struct{})
+	var told atomic.Bool
+	cfg := rest.CopyConfig(w.cluster.Config)
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return around(func(r *http.Request) (*http.Response, error) {
+			secret := r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/secrets")
+			if secret && told.CompareAndSwap(false, true) { // the first has found room, and has no pods yet
+				close(promised)
+				<-held
+			}
+			return next.RoundTrip(r)
+		})
+	})
+	var err error
+	if w.cfg.Places[0].Client, err = k8s.NewForConfig(cfg); err != nil {
+		t.Fatal(err)
+	}
+	w.again()
+	first, second := make(chan error, 1), make(chan error, 1)
+	go func() {
+		_, err := w.driver.Launch(t.Context(), spec("first", 2))
+		first <- err
+	}()
+	<-promised
+	go func() {
+		_, err := w.driver.Launch(t.Context(), spec("second", 2))
+		second <- err
+	}()
+	w.await("the second's pods, behind their gates", func() bool { return w.count().gang == 2 })
+	for range 50 { // as long as placeholders would take to be made and placed
+		if n := w.count(); n.placeholders > 0 {
+			t.Fatalf("placeholders are there before the first has its room: %+v", n)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	close(held)
+	if err := <-first; err != nil {
+		t.Error(err)
+	}
+	more("b")
+	if err := <-second; err != nil {
+		t.Error(err)
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tradewind-broker/tradewind/pkg/clock"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
@@ -77,6 +76,10 @@ type gang struct {
 	spec  cloud.LaunchSpec
 	shape Shape
 	bound int // pods that have a node, as far as is known
+
+	passed  func()          // lets the next gang pass; nil before this one has
+	through func()          // says that what it was promised is taken; nil where it waits for new nodes
+	before  []chan struct{} // of those that were promised room before
 }
 
 func (g *gang) launch(ctx context.Context) ([]cloud.Machine, error) {
@@ -124,6 +127,7 @@ func (g *gang) bind(ctx context.Context, have []corev1.Pod) error {
 		return err
 	}
 	defer g.c.grounds[g.place.Name].forget(g.spec.Cluster)
+	defer g.leave()
 	if err := g.make(ctx, at, have); err != nil {
 		return err
 	}
@@ -132,7 +136,7 @@ func (g *gang) bind(ctx context.Context, have []corev1.Pod) error {
 			return err
 		}
 	}
-	if err := g.release(ctx); err != nil {
+	if err := g.pass(ctx); err != nil {
 		return err
 	}
 	return g.await(ctx, at.outlook)
@@ -214,26 +218,6 @@ func complete(n int, have []corev1.Pod, name func(int) string, create func(int) 
 	})
 }
 
-// ungate takes the gates away.
-var ungate = []byte(`{"spec":{"schedulingGates":null}}`)
-
-// release lets the pods go.
-func (g *gang) release(ctx context.Context) error {
-	if g.place.Gang.foreign() {
-		return nil
-	}
-	return driver.Each(g.spec.Nodes, callsAtOnce, func(rank int) error {
-		name := g.c.podName(g.spec.Cluster, rank)
-		defer g.c.grounds[g.place.Name].call()()
-		_, err := g.place.Client.CoreV1().Pods(g.place.Namespace).Patch(ctx, name, types.MergePatchType, ungate,
-			metav1.PatchOptions{})
-		if apierrors.IsNotFound(err) {
-			return fail(cloud.Transient, driver.CodeLost, "pod %s of cluster %s is gone", name, g.spec.Cluster)
-		}
-		return err
-	})
-}
-
 // await waits until all pods have a node. It fails with Capacity and the scheduler's words when for too long no
 // other pod has got one. How long that is, what nodes have by then says: see outlook.
 func (g *gang) await(ctx context.Context, hope outlook) error {
@@ -254,8 +238,10 @@ func (g *gang) await(ctx context.Context, hope outlook) error {
 		if g.bound > bound {
 			last, bound = time.Now(), g.bound
 		}
-		said := g.refusal(pods)
-		waited := time.Since(last)
+		said, waited := g.refusal(pods), time.Since(last)
+		if said == "" && waited >= g.c.cfg.BindWithin/2 {
+			said = g.heldBack(ctx)
+		}
 		if said != "" && min(waited, time.Since(looked)) >= g.c.cfg.BindWithin/2 {
 			looked = time.Now()
 			if hope, err = g.look(ctx, pods); err != nil {

@@ -3,12 +3,13 @@ package kubernetes
 import (
 	"context"
 	"slices"
+	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
@@ -18,8 +19,9 @@ type grounds struct {
 	sight sight
 	// turn is held by who looks for room and promises it to a gang, so that no two gangs are promised the same.
 	turn     chan struct{}
-	promised map[string]promise // by cluster's label
-	calls    chan struct{}      // those under way that make and release pods
+	promised map[string]promise  // by cluster's label
+	calls    chan struct{}       // those under way that make and release pods
+	gate     *semaphore.Weighted // pods that have been let go and have no node yet
 }
 
 // promise is room that a gang was found: its pods have been let go, and not all have a node yet.
@@ -29,6 +31,9 @@ type promise struct {
 	spot  bool
 	pods  int
 	room  string // label of its placeholders
+
+	// through is closed when its pods have nodes, or have had their time. It is nil of a gang that waits for new nodes.
+	through chan struct{}
 }
 
 // left is how many of its pods have neither a node nor a placeholder that has one. What those take that have, nodes do
@@ -39,7 +44,7 @@ func (p *promise) left(cluster string, bound map[string]int) int {
 
 func newGrounds() *grounds {
 	return &grounds{turn: make(chan struct{}, 1), promised: map[string]promise{},
-		calls: make(chan struct{}, placeAtOnce)}
+		calls: make(chan struct{}, placeAtOnce), gate: semaphore.NewWeighted(bindingAtOnce)}
 }
 
 // call waits until fewer than placeAtOnce calls are under way.
@@ -125,7 +130,7 @@ const (
 
 // look says what there is to hope for by now.
 func (g *gang) look(ctx context.Context, pods []corev1.Pod) (hope outlook, err error) {
-	if !g.place.Gang.foreign() {
+	if g.place.Gang.own() || g.refusal(pods) != "" { // else it is held back by a queue, not by nodes
 		release, err := g.c.grounds[g.place.Name].take(ctx)
 		if err != nil {
 			return full, err
@@ -138,7 +143,8 @@ func (g *gang) look(ctx context.Context, pods []corev1.Pod) (hope outlook, err e
 		if err != nil {
 			return full, err
 		}
-		if hope == roomy && !all { // others have taken what the broker may not see
+		// Others may have taken what the broker may not see; and another scheduler than the cluster's knows more.
+		if hope == roomy && (!all || !g.place.Gang.own()) {
 			hope = full
 		}
 	}
@@ -155,7 +161,7 @@ func (g *gang) patience(said string, hope outlook) time.Duration {
 	switch {
 	case hope == growing:
 		return g.c.cfg.GrowWithin
-	case said == "" && !g.place.Gang.foreign():
+	case said == "" && g.place.Gang.own():
 		return max(within, silentWithin)
 	case hope == roomy && len(g.spec.Rules) == 0: // else it is a rule that nodes with room are against
 		return max(within, againWithin)
@@ -164,7 +170,7 @@ func (g *gang) patience(said string, hope outlook) time.Duration {
 }
 
 // room asks whether the pods that have no node yet fit, and promises the gang what it finds. It fails with Capacity
-// where they do not fit and nothing can grow.
+// where they do not fit and nothing can grow, unless somebody else binds gangs.
 func (g *gang) room(ctx context.Context) (at placing, err error) {
 	at.arch = "amd64"
 	gr := g.c.grounds[g.place.Name]
@@ -183,18 +189,31 @@ func (g *gang) room(ctx context.Context) (at placing, err error) {
 			break
 		}
 	}
-	if g.place.Gang.foreign() {
+	if !g.place.Gang.own() {
 		return at, nil // whoever schedules gangs there knows whether there is room
+	}
+	for _, p := range gr.promised {
+		if p.through != nil {
+			g.before = append(g.before, p.through)
+		}
 	}
 	fits := 0
 	if at.outlook, fits, err = g.outlook(ctx, nodes, bound); err != nil {
 		return at, err
 	}
+	if at.outlook == full && g.place.Gang.foreign() {
+		return at, nil // it holds none of the room of others while it waits
+	}
 	if at.outlook == full {
 		return at, fail(cloud.Capacity, codeFull, "%d of %d pods of %g CPUs and %g GiB fit on the nodes of %s",
 			g.spec.Nodes-g.left(bound)+fits, g.spec.Nodes, g.shape.VCPU, g.shape.GiB, g.place.Name)
 	}
-	gr.promised[hash(g.spec.Cluster)] = *g.promise()
+	p := g.promise()
+	if at.outlook == roomy {
+		p.through = make(chan struct{})
+		g.through = sync.OnceFunc(func() { close(p.through) })
+	}
+	gr.promised[hash(g.spec.Cluster)] = *p
 	return at, nil
 }
 
