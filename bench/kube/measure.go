@@ -304,18 +304,20 @@ func (m *measure) rows() []report.Row {
 	rows := []report.Row{
 		{What: fmt.Sprintf("%s%d pods in %d gangs of 1 to 64 on %d nodes, %d of which Karpenter's part made meanwhile: "+
 			"from `tradewind submit` to the last pod bound", by, m.pods, m.gangs, m.there+m.grown, m.grown),
-			Target: "the API server's own pace", Got: seconds(m.ours), Command: command},
-		{What: by + "gangs that held nodes with some of their pods while the scheduler had found none for others, and " +
-			"the longest",
-			Target: "none", Got: fmt.Sprintf("%d, %s", m.saw.refusals, seconds(m.saw.refused)), Command: command},
-		{What: by + "longest from the first pod bound to the last of a gang: on nodes that were there, and on new ones",
-			Target: "the scheduler's own pace", Got: seconds(m.saw.held) + "; " + seconds(m.saw.grown), Command: command},
-		{What: by + "the broker's memory: before, and at most", Target: "", Command: command,
-			Got: fmt.Sprintf("%.0f MiB, %.0f MiB", m.idle, m.most)},
+			Target: "the API server's own pace", Got: seconds(m.ours)},
+		{What: by + "gangs that held nodes with some of their pods while the scheduler had found none for others; " +
+			"the longest", Target: "none", Got: fmt.Sprintf("%d; %s", m.saw.refusals, seconds(m.saw.refused))},
+		{What: by + "longest from the first pod bound to the last of a gang: on nodes that were there; on new ones",
+			Target: "the scheduler's own pace", Got: seconds(m.saw.held) + "; " + seconds(m.saw.grown)},
+		{What: by + "the broker's memory: before; at most",
+			Got: fmt.Sprintf("%.0f MiB; %.0f MiB", m.idle, m.most)},
 	}
 	if m.peer {
-		rows = append(rows, report.Row{What: "the same pods without gates by `kubectl apply`: to its end, and to the " +
-			"last pod bound", Target: "beside it", Got: seconds(m.made) + ", " + seconds(m.theirs), Command: command})
+		rows = append(rows, report.Row{What: "the same pods without gates by `kubectl apply`: to its end; to the last " +
+			"pod bound", Target: "beside it", Got: seconds(m.made) + "; " + seconds(m.theirs)})
+	}
+	for i := range rows {
+		rows[i].Command = command
 	}
 	return rows
 }

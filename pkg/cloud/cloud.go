@@ -35,6 +35,9 @@ type Error struct {
 	Code       string        // the cloud's own code: "InsufficientInstanceCapacity"
 	Message    string        // the cloud's own words
 	RetryAfter time.Duration // when the cloud said so; 0 is unknown
+	// AskAgain is for how long the place is left alone the first time, where asking again costs nothing: a driver that
+	// watches a cluster knows whether it is full. 0 leaves it to the broker.
+	AskAgain time.Duration
 	// Late is how many machines had been made when the launch failed, whatever has been undone of them: they may be
 	// there, and they are billed. A failure of kind Transient or Throttled may always hide some.
 	Late int

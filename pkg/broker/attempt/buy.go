@@ -345,8 +345,8 @@ func blockFor(o cloud.Offer, kind cloud.Kind, cause error, cfg record.Config, kn
 	}
 	span := cfg.BlockFor[kind]
 	var e *cloud.Error
-	if errors.As(cause, &e) && e.RetryAfter > span {
-		span = e.RetryAfter
+	if errors.As(cause, &e) {
+		span = max(cmp.Or(e.AskAgain, span), e.RetryAfter)
 	}
 	for _, k := range known {
 		if record.BlockKey(k) != record.BlockKey(b) {

@@ -208,7 +208,7 @@ func (s *stage) buy(d *datadriven.TestData) bool {
 		fmt.Fprintf(s.out, "again: %v, given up: %v\n", again, refusal)
 	case "refused":
 		err := cloud.Errorf("aws", cloud.Kind(d.CmdArgs[0].Key), "Code", "the cloud's words")
-		err.RetryAfter = s.span(s.word(d, "retry", "0s"))
+		err.RetryAfter, err.AskAgain = s.span(s.word(d, "retry", "0s")), s.span(s.word(d, "again", "0s"))
 		s.decided(DecideRefused(s.buying(), s.cfg, err, s.now))
 	default:
 		return false

@@ -23,6 +23,10 @@ const (
 	codeLimit    = "LimitRange"
 )
 
+// What nodes have is watched: to ask whether a cluster has room again costs a look. Where its scheduler had the last
+// word, pods are made for it.
+const fullFor, unboundFor = time.Minute, 5 * time.Minute
+
 // throttledFor is how long to wait where the API server does not say.
 const throttledFor = time.Second
 
@@ -73,5 +77,12 @@ func Typed(err error) error { //nolint:gocyclo // a line for each refusal
 const namespaceTerminating metav1.CauseType = "NamespaceTerminating"
 
 func fail(kind cloud.Kind, code, format string, args ...any) error {
-	return cloud.Errorf(Name, kind, code, format, args...)
+	err := cloud.Errorf(Name, kind, code, format, args...)
+	switch code {
+	case codeFull:
+		err.AskAgain = fullFor
+	case codeUnbound:
+		err.AskAgain = unboundFor
+	}
+	return err
 }

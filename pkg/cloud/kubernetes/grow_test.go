@@ -2,6 +2,7 @@ package kubernetes_test
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -110,6 +111,10 @@ func TestAPoolThatDoesNotGrow(t *testing.T) {
 	if cloud.KindOf(err) != cloud.Capacity || cloud.Late(err) != 0 ||
 		!strings.Contains(err.Error(), "room for 2 of 6 pods") || !strings.Contains(err.Error(), "Insufficient cpu") {
 		t.Errorf("%v (%d pods were bound)", err, cloud.Late(err))
+	}
+	var typed *cloud.Error
+	if !errors.As(err, &typed) || typed.AskAgain != 5*time.Minute {
+		t.Errorf("%+v: the cluster is to be asked again in five minutes", typed)
 	}
 	w.await("an empty namespace", func() bool { return len(w.left()) == 0 })
 }

@@ -23,8 +23,8 @@ const (
 	passWithin = 5 * time.Second
 )
 
-// pass waits until the gang may go, and lets its pods go. The next one does when this one leaves, or has had passWithin.
-// A gang that has passed does not pass again.
+// pass waits until the gang may go, and lets its pods go. The next one does when this one leaves, or has had
+// passWithin. A gang that has passed does not pass again.
 func (g *gang) pass(ctx context.Context) error {
 	if g.passed != nil {
 		return nil
