@@ -139,7 +139,7 @@ func (a *app) brokerFor(ctx context.Context, spec *dag.Job, o *runOptions) (*con
 	if err := onOffer(spec, c); err != nil {
 		return nil, err
 	}
-	o.host.Log = a.logger(slog.LevelError)
+	o.host.Log, o.host.Anew = a.logger(slog.LevelError), true
 	s, err := a.start(ctx, o.host)
 	if err == nil && !s.embedded {
 		err = a.suits(s.running, o) // somebody else was faster

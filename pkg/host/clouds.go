@@ -43,7 +43,7 @@ func (h *Host) playClouds(names []string) (map[string]cloud.Cloud, error) {
 	}
 	h.machines, err = local.New(local.Config{
 		Dir: h.state.path("machines"), Clock: h.clock, Behaviour: behaviour, Notify: h.noticed,
-		MaxMachines: h.maxMachines() + extraMachines, Logger: h.log, Command: h.opt.Agent,
+		MaxMachines: h.maxMachines() + extraMachines, Logger: h.log, Command: h.opt.Agent, Anew: h.opt.Anew,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("state folder %s: %w", h.state, err)

@@ -27,6 +27,8 @@ type Options struct {
 	TimeScale float64
 	// Scenario is a file that says which launches fail and which machines are taken; empty is a calm world.
 	Scenario string
+	// Anew has the scenario begin with this broker, where none of the machines of an earlier one is there any more.
+	Anew bool
 	// Seed, with Scenario empty and above 0, makes launches fail and spot machines be taken at random.
 	Seed uint64
 	// MaxMachines bounds the local machines at once; 0 is a default by the number of processors.

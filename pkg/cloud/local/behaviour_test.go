@@ -198,7 +198,7 @@ func TestAScenarioRemembersOverRestarts(t *testing.T) {
 	if _, ok := again.Preemption(r, 0); ok {
 		t.Error("the second cluster is the first after a restart")
 	}
-	other := scenario(t, "rules: [{fail: quota}]")
+	other := scenario(t, "rules: [{fail: quota}]") // of as many rules
 	if err := other.Restore(saved); err == nil {
 		t.Error("took up the memory of another scenario")
 	}
@@ -215,6 +215,29 @@ func TestAHostKeepsTheMemoryOfItsScenario(t *testing.T) {
 	w.cfg.Behaviour = scenario(t, "rules: [{nth: 1, fail: quota}]")
 	w.reopen()
 	w.launch("a", onDemand, 1)
+}
+
+// Who plays a scenario again sees it again: it goes on only where its machines are still there.
+func TestAScenarioIsPlayedAgain(t *testing.T) {
+	const second = "rules: [{nth: 2, fail: quota}]"
+	w := newWorld(t, local.Config{Behaviour: scenario(t, second), Anew: true})
+	w.launch("a", onDemand, 1)
+	again := func() {
+		w.cfg.Behaviour = scenario(t, second)
+		w.reopen()
+	}
+	again()
+	if _, err := w.aws.Launch(t.Context(), w.spec("b", onDemand, 1)); cloud.KindOf(err) != cloud.Quota {
+		t.Fatalf("beside a machine of the host before: %v", err)
+	}
+	if err := w.aws.Terminate(t.Context(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	again()
+	w.launch("c", onDemand, 1)
+	if _, err := w.aws.Launch(t.Context(), w.spec("d", onDemand, 1)); cloud.KindOf(err) != cloud.Quota {
+		t.Fatalf("played again: %v", err)
+	}
 }
 
 func TestMistakesInAScenarioAreNamed(t *testing.T) {

@@ -46,6 +46,9 @@ type Config struct {
 	Environ   []string
 	Clock     clock.Clock // clock.System when nil
 	Behaviour Behaviour   // None when nil
+	// Anew says that the behaviour begins with this host, should none of an earlier one's clusters be there: what it
+	// remembers of those, and since when they were, is for a host that goes on with their work.
+	Anew bool
 	// Notify is told of interruptions, ahead and when they happen, and of machines whose process ended with an error.
 	// Calls come from the host's own goroutines, at least once each; it must not wait for Close.
 	Notify      func(context.Context, cloud.Notice)
@@ -156,13 +159,13 @@ func (h *Host) open() error {
 	if every(ctx, func() bool { return tryLock(h.lock, flock.Exclusive) }) != nil {
 		return fmt.Errorf("%w: %s", ErrInUse, h.cfg.Dir)
 	}
-	if err := h.openState(); err != nil {
-		return err
-	}
 	if err := h.openGraves(); err != nil {
 		return err
 	}
-	return h.readClusters()
+	if err := h.readClusters(); err != nil {
+		return err
+	}
+	return h.openState()
 }
 
 // state is what a host knows beside its clusters.
@@ -178,7 +181,7 @@ func (h *Host) openState() error {
 	var s state
 	b, err := os.ReadFile(h.statePath())
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, fs.ErrNotExist), h.cfg.Anew && len(h.clusters) == 0:
 		h.start = h.cfg.Clock.Now()
 		return h.saveState()
 	case err != nil:

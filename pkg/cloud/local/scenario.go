@@ -1,6 +1,7 @@
 package local
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -40,6 +41,7 @@ const maxScenarioBytes = 1 << 20
 // for each machine of a launch that succeeds the first that preempts it. What spot machines cost over time say rules of
 // their own, under prices (see priceRule).
 type Scenario struct {
+	of     string // the file's digest
 	rules  []rule
 	prices []priceRule
 
@@ -85,7 +87,10 @@ func ReadScenario(r io.Reader) (*Scenario, error) {
 		}
 	}
 	n := len(file.Rules)
-	return &Scenario{rules: file.Rules, prices: file.Prices, seen: make([]int, n), last: make([]ordinal, n)}, nil
+	return &Scenario{
+		of: fmt.Sprintf("%x", sha256.Sum256(b)), rules: file.Rules, prices: file.Prices,
+		seen: make([]int, n), last: make([]ordinal, n),
+	}, nil
 }
 
 var yamlNoise = regexp.MustCompile(`^yaml: (unmarshal errors:\s*)?| (in type|into) \S*local\.\w+|\s*\n\s*`)
@@ -199,25 +204,31 @@ func (s *Scenario) applies(i int, r Request) bool {
 	return rule.Nth.holds(s.last[i].n)
 }
 
+// memory is what a scenario remembers: how often each of its rules has matched.
+type memory struct {
+	Of   string `json:"of"` // the file's digest
+	Seen []int  `json:"seen"`
+}
+
 // Save returns how often each rule has matched.
 func (s *Scenario) Save() ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return json.Marshal(s.seen)
+	return json.Marshal(memory{s.of, s.seen})
 }
 
 // Restore takes up the counts that Save returned, of the same scenario.
 func (s *Scenario) Restore(b []byte) error {
-	var seen []int
-	if err := json.Unmarshal(b, &seen); err != nil {
+	var m memory
+	if err := json.Unmarshal(b, &m); err != nil {
 		return fmt.Errorf("local: scenario: %w", err)
 	}
-	if len(seen) != len(s.rules) {
-		return fmt.Errorf("local: scenario: it was of %d rules, now it is of %d", len(seen), len(s.rules))
+	if m.Of != s.of || len(m.Seen) != len(s.rules) {
+		return errors.New("local: scenario: it is another one than before")
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.seen = seen
+	s.seen = m.Seen
 	return nil
 }
 
