@@ -95,6 +95,11 @@ export function tally(tasks) {
   return counts;
 }
 
+// serving are the replicas of services among tasks: they run until their job is cancelled, and plans count an hour of each.
+export function serving(tasks) {
+  return tasks.filter((t) => t.service);
+}
+
 // saving is the share of its on-demand cost that a job saves: by its plan while it goes on, by its bill when it succeeded. One that
 // did not do its work saved nothing.
 export function saving(job) {

@@ -1,6 +1,7 @@
 // The page on which a job is planned before it is submitted.
 
 import { h, say, set } from './dom.js';
+import { serving } from './format.js';
 import { Frontier } from './frontier.js';
 import { Source } from './source.js';
 import { Unsent, key, send } from './send.js';
@@ -63,7 +64,7 @@ export class PlanPage {
       const p = await send('POST', `/v1/plans?${this.query()}`, body, { 'Content-Type': 'application/octet-stream' });
       if (this.closed || mine !== this.asked) return;
       this.show(p);
-      if (fresh) this.front(body, mine);
+      if (fresh && !serving(p.tasks).length) this.front(body, mine); // what has no end has no deadline to choose
     } catch (err) {
       if (mine === this.asked) this.fail(err);
     } finally {

@@ -10,9 +10,14 @@ export function table(label, columns, rows) {
     h('tbody', {}, rows.map((cells) => h('tr', {}, cells.map((c, k) => h('td', { data: { label: cols[k].name }, class: k === 0 ? 'lead' : cols[k].number ? 'num' : '' }, c)))))));
 }
 
+// amount writes how much of something there is: machines may have half a vCPU.
+function amount(v) {
+  return v.toLocaleString('en-US', { maximumFractionDigits: 1 });
+}
+
 // share draws how much of a limit is in use.
-export function share(used, most, unit) {
-  const shown = `${Math.round(used).toLocaleString('en-US')}${most ? ` of ${most.toLocaleString('en-US')}` : ''} ${unit}`;
+export function share(used, most, unit, write = amount) {
+  const shown = `${write(used)}${most ? ` of ${write(most)}` : ''} ${unit}`.trim();
   if (!most) return shown;
   const part = h('span', { class: 'part', data: { kind: used >= most ? 'bad' : 'plain' } });
   part.style.setProperty('width', `${Math.min((100 * used) / most, 100)}%`);
