@@ -91,9 +91,31 @@ func TestFiguresAgreeAndKeepTheirCents(t *testing.T) {
 		expect(share(0.5, 0, 'in use'), '0.5 in use');
 		expect(share(12, 0, 'running'), '12 running');
 		expect(share(1.2, 500, '', usd).textContent, '$1.20 of $500.00');
+		const { distinct } = await import('/assets/js/chart.js');
+		const { amount } = await import('/assets/js/format.js');
+		const { fitting } = await import('/assets/js/span.js');
+		expect([0, 0.03, 0.06, 0.09, 0.15000000000000002, 14.5].map(amount).join(' '), '0 0.03 0.06 0.09 0.15 14.5');
+		expect(distinct(['$0', '<$0.0001', '<$0.0001', '$0.0001', '$0.0001']).join(' '), '$0 <$0.0001  $0.0001 ');
+		const from = Date.parse('2026-05-20T10:00:01Z'), quarter = 15000;
+		const named = (end) => fitting([1, 2, 3].map((k) => from + k * quarter), from, from + end * quarter, 300).map(Boolean).join(' ');
+		expect(named(3), 'true true false');
+		expect(named(4), 'true true true');
 		return wrongs;
 	})()`)
 	for _, w := range wrong {
 		t.Error(w)
+	}
+}
+
+func TestNoFigureOfAPhoneRunsIntoTheNext(t *testing.T) {
+	w := deployed(t)
+	w.Submit(apitest.Training())
+	b := open(t, w).as(390, 844, "light").visit("#/jobs").seen(`[data-job]`)
+	wide := eval[[]string](b, `(() => {
+		document.querySelector('[data-label="On demand"]').textContent = '$1,234.56 (−34%)';
+		return [...document.querySelectorAll('.cards td')].filter((e) => e.scrollWidth > e.clientWidth).map((e) => e.textContent);
+	})()`)
+	if len(wide) > 0 {
+		t.Errorf("beyond their cells are %q", wide)
 	}
 }

@@ -37,6 +37,11 @@ export function span(ms) {
 
 export const HOUR = 3600000;
 
+// amount writes how much of something there is: machines may have half a vCPU, and what a queue held on average may be less.
+export function amount(v) {
+  return v.toLocaleString('en-US', v < 1 ? { maximumSignificantDigits: 2 } : { maximumFractionDigits: 1 });
+}
+
 // hours writes hours.
 export function hours(v) {
   return span(v * HOUR);

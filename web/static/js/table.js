@@ -1,6 +1,7 @@
 // Tables whose rows become cards on narrow screens.
 
 import { h } from './dom.js';
+import { amount } from './format.js';
 
 // table makes one of rows of cells. Columns are names, or { name, number }.
 export function table(label, columns, rows) {
@@ -8,11 +9,6 @@ export function table(label, columns, rows) {
   return h('div', { class: 'scroll' }, h('table', { class: 'grid cards' }, h('caption', { class: 'sr' }, label),
     h('thead', {}, h('tr', {}, cols.map((c) => h('th', { scope: 'col', class: c.number ? 'num' : '' }, c.name)))),
     h('tbody', {}, rows.map((cells) => h('tr', {}, cells.map((c, k) => h('td', { data: { label: cols[k].name }, class: k === 0 ? 'lead' : cols[k].number ? 'num' : '' }, c)))))));
-}
-
-// amount writes how much of something there is: machines may have half a vCPU.
-function amount(v) {
-  return v.toLocaleString('en-US', { maximumFractionDigits: 1 });
 }
 
 // share draws how much of a limit is in use.
