@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -76,6 +77,30 @@ func ask(t *testing.T, address, path string) string {
 	return string(body)
 }
 
+// forwarded is what a task of the last job answers at a port of its machine, and what forward says.
+func forwarded(t *testing.T, s *shell, task, port string) (answer, said string) {
+	t.Helper()
+	forward := s.command("tradewind forward last " + task + " 0:" + port)
+	var errs strings.Builder
+	forward.Stderr = &errs
+	out, err := forward.StdoutPipe()
+	if err == nil {
+		err = forward.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	await(t, lines, "http://")
+	address, _, _ := strings.Cut(strings.TrimPrefix(lines.Text(), "http://"), " ")
+	answer = ask(t, address, "/")
+	if err := forward.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	_ = forward.Wait() // whoever ends it has seen enough
+	return answer, errs.String()
+}
+
 // A service comes up, has a replica replaced that ends, is updated without being gone, and stops an update that is no good.
 func TestAServiceIsKeptUp(t *testing.T) {
 	if _, err := exec.LookPath("python3"); err != nil {
@@ -103,6 +128,12 @@ func TestAServiceIsKeptUp(t *testing.T) {
 	for _, r := range is.TaskList {
 		if got := ask(t, r.Address, "/"); got != "1" {
 			t.Errorf("%s answers %q", r.Address, got)
+		}
+	}
+	for to, want := range map[string]string{"8080": "1", "9": ""} {
+		if got, errs := forwarded(t, s, "web.0", to); got != want ||
+			(want == "") != strings.Contains(errs, "; the service listens on port ") {
+			t.Errorf("forwarded to %s it answers %q, and says %q", to, got, errs)
 		}
 	}
 	if text := s.must("tradewind status last"); !strings.Contains(text, "web: 2 of 2 ready") ||

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
+	"github.com/tradewind-broker/tradewind/internal/cli/loopback"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/pkg/client"
 	"github.com/tradewind-broker/tradewind/pkg/clock"
@@ -150,7 +152,7 @@ func (a *app) start(ctx context.Context, o host.Options) (*conn, error) {
 		case err == nil:
 			return serve(server, o), nil
 		case !errors.Is(err, host.ErrLocked) || !a.Now().Before(until):
-			return nil, fmt.Errorf("the broker cannot start: %w", err)
+			return nil, cmp.Or(loopback.Refused(err, "addr"), fmt.Errorf("the broker cannot start: %w", err))
 		}
 		if r, running, err := a.brokers.Find(o.State); err == nil && running {
 			return found(o.State, r), nil

@@ -89,10 +89,10 @@ func (a *app) queueSettingsCommand(c *cobra.Command, create bool) *cobra.Command
 	c.Args = command.Args(1, 1)
 	a.brokerFlags(c, &state)
 	f := c.Flags()
-	f.IntVar(&q.MaxRunning, "max-running", 0, "tasks that may hold machines at once; 0 is no limit")
-	f.Float64Var(&q.MaxVCPU, "max-vcpu", 0, "vCPUs that they may hold; 0 is no limit")
+	quota.Count(f, &q.MaxRunning, "max-running", "tasks that may hold machines at once; 0 is no limit")
+	quota.Amount(f, &q.MaxVCPU, "max-vcpu", "vCPUs that they may hold; 0 is no limit")
 	f.StringVar(&q.Parent, "parent", "", "queue whose quota it shares with its siblings; empty is none")
-	f.IntVar(&q.Weight, "weight", 0, "its part among its siblings; 0 is 1")
+	quota.Count(f, &q.Weight, "weight", "its part among its siblings; 0 is 1")
 	var of limits
 	f.Var(&of.most, "max", "the most it may hold: vcpus, memory (GiB), usd-per-hour or a kind of accelerator, "+
 		"as in memory=512,A100=8; or spend in a calendar month (UTC): usd-per-month=500; 0 is no limit")
@@ -105,6 +105,9 @@ func (a *app) queueSettingsCommand(c *cobra.Command, create bool) *cobra.Command
 	f.StringVar(&q.Description, "description", "", "for people")
 	output := command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, given []string) error {
+		if err := quota.CheckTexts(given[0], q.Parent, q.Description); err != nil {
+			return err
+		}
 		return a.reading(c, state, func(ctx context.Context, s *conn) error {
 			return a.setQueue(ctx, s, given[0], q, of, f.Changed, create, output)
 		})

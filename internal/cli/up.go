@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
+	"github.com/tradewind-broker/tradewind/internal/cli/loopback"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/internal/kubeapi"
 	"github.com/tradewind-broker/tradewind/internal/kubedeploy"
@@ -40,7 +41,7 @@ func (a *app) upCommand() *cobra.Command {
 	a.worldFlags(c, &o)
 	c.Flags().StringVar(&o.DAGs, "dags", "", "folder that is watched for job files")
 	_ = c.MarkFlagDirname("dags")
-	c.Flags().StringVar(&o.Addr, "addr", "",
+	loopback.AddrFlag(c, &o.Addr, "addr",
 		"where the API listens (default: a loopback port, the same one at each start)")
 	a.buyFlags(c, &buy)
 	c.Flags().BoolVar(&clusterJobs, "kubernetes-jobs", false,

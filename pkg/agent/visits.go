@@ -106,7 +106,10 @@ func (h *visitable) enter(ctx context.Context) *reception {
 // receive lets visitors in. What is returned ends their visits, and waits until they have left.
 func (t *attempt) receive() (end func()) {
 	ctx, cancel := context.WithCancel(t.unlessOrdered)
-	r := &reception{ctx: ctx, place: beside.Place{Command: t.visitor(), Grace: t.cfg.Grace}}
+	r := &reception{ctx: ctx, place: beside.Place{Command: t.visitor(), Grace: t.cfg.Grace, Port: t.port}}
+	if s := t.work.Service; s != nil {
+		r.place.Listens = s.Port
+	}
 	h := &t.host
 	h.mu.Lock()
 	h.open = r

@@ -77,6 +77,7 @@ type PlanTask struct {
 	After      []int           `json:"after,omitempty" doc:"Indexes of the tasks it waits for"`
 	Offer      string          `json:"offer,omitempty" doc:"Where it would run"`
 	Nodes      int             `json:"nodes" doc:"Number of machines"`
+	Service    string          `json:"service,omitempty" doc:"The service that it is a replica of: it has no end, and an hour of it is counted"`
 	USDPerHour float64         `json:"usdPerHour,omitempty" doc:"Price of one machine, USD per hour"`
 	USD        float64         `json:"usd,omitempty" doc:"Expected cost, USD"`
 	Hours      float64         `json:"hours,omitempty" doc:"Expected time, hours"`
@@ -134,6 +135,9 @@ func viewPlan(spec *dag.Job, plan *record.Plan) PlanView {
 	g := spec.Graph()
 	for i := range spec.Tasks {
 		t := PlanTask{Name: spec.Tasks[i].Name, Nodes: spec.Tasks[i].Nodes}
+		if s := spec.Tasks[i].Service; s != nil {
+			t.Service = s.Of
+		}
 		for _, p := range g.Parents(i) {
 			t.After = append(t.After, int(p))
 		}

@@ -1,11 +1,12 @@
 package client
 
 import (
-	"errors"
-	"fmt"
+	"maps"
 	"slices"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/fault"
+	"github.com/tradewind-broker/tradewind/internal/suggest"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/dag/native"
 )
@@ -14,7 +15,7 @@ import (
 type Builder struct {
 	job  dag.Job
 	task []*Task
-	errs []error
+	bad  error // the first thing that is wrong
 }
 
 // Task is one task of a job that is being made. Its methods return it.
@@ -22,6 +23,13 @@ type Task struct {
 	b     *Builder
 	t     dag.Task
 	after []string
+}
+
+// refuse notes what is wrong; only the first is told.
+func (b *Builder) refuse(err error) {
+	if b.bad == nil {
+		b.bad = err
+	}
 }
 
 // NewJob begins a job, to be as cheap as its deadline allows.
@@ -60,6 +68,19 @@ func (b *Builder) Place(rule dag.Placement) *Builder {
 	return b
 }
 
+// Secret gives the value of a secret, or where it is kept ("ssm:/team/token"): to the tasks that name it, or to all
+// where none does. SubmitJob hands it in apart from the job, so that nothing shows it.
+func (b *Builder) Secret(name, value string) *Builder {
+	if b.job.Stated == nil {
+		b.job.Stated = dag.SecretValues{}
+	}
+	if err := dag.CheckSecret(value); err != nil {
+		b.refuse(fault.Within(dag.SecretField(name), err))
+	}
+	b.job.Stated[name] = value
+	return b
+}
+
 // Task adds a task that runs a shell script, on one machine of any kind unless more is said.
 func (b *Builder) Task(name, run string) *Task {
 	t := &Task{b: b, t: dag.Task{Name: name, Run: run, Nodes: 1}}
@@ -69,10 +90,11 @@ func (b *Builder) Task(name, run string) *Task {
 
 // Job is the job. Its error is the first thing that is wrong, an *dag.Error where a field of the job is.
 func (b *Builder) Job() (*dag.Job, error) {
-	if err := errors.Join(b.errs...); err != nil {
-		return nil, err
+	if b.bad != nil {
+		return nil, b.bad
 	}
 	j := b.job
+	j.Stated = maps.Clone(j.Stated)
 	index := make(map[string]int, len(b.task))
 	for i, t := range b.task {
 		index[t.t.Name] = i
@@ -83,10 +105,12 @@ func (b *Builder) Job() (*dag.Job, error) {
 		j.Tasks = append(j.Tasks, made)
 	}
 	for i, t := range b.task {
-		for _, name := range t.after {
+		for k, name := range t.after {
 			from, found := index[name]
 			if !found {
-				return nil, fmt.Errorf("task %s waits for %q, which is no task of the job", t.t.Name, name)
+				return nil, t.within("after"+fault.Index(k), fault.New(
+					"waits for "+fault.Quote(name)+", which is no task of the job",
+					suggest.DidYouMean(name, slices.Sorted(maps.Keys(index)))))
 			}
 			var size dag.GiB
 			for _, o := range b.task[from].t.Outputs {
@@ -102,7 +126,7 @@ func (b *Builder) Job() (*dag.Job, error) {
 	return &j, nil
 }
 
-// YAML is the job as a file for `tradewind submit`.
+// YAML is the job as a file for `tradewind submit`. Of secrets it has the names alone.
 func (b *Builder) YAML() ([]byte, error) {
 	j, err := b.Job()
 	if err != nil {
@@ -129,7 +153,8 @@ func (t *Task) Time(d time.Duration) *Task { t.t.Time.Default = d; return t }
 func (t *Task) TimeOn(what string, d time.Duration) *Task {
 	key, err := dag.TimeKey(what)
 	if err != nil {
-		return t.wrong("time", err)
+		t.b.refuse(t.within("time", err))
+		return t
 	}
 	if t.t.Time.On == nil {
 		t.t.Time.On = map[string]time.Duration{}
@@ -150,14 +175,29 @@ func (t *Task) Env(name, value string) *Task {
 	return t
 }
 
+// Secrets gives the task environment variables whose values are not of the job: Builder.Secret gives them, or who
+// submits its file.
+func (t *Task) Secrets(names ...string) *Task {
+	t.t.Secrets = slices.Compact(slices.Sorted(slices.Values(slices.Concat(t.t.Secrets, names))))
+	return t
+}
+
+// Workdir has the task begin in a copy of a folder of this computer, which SubmitJob brings along, or of one in a
+// bucket. What .tradewindignore or .gitignore names stays here.
+func (t *Task) Workdir(folder string) *Task { t.t.Workdir = folder; return t }
+
+// Repository has the task begin in a git repository, which SubmitJob clones; the ref is a branch, tag or commit, "" the
+// default branch.
+func (t *Task) Repository(url, ref string) *Task {
+	t.t.Repository = &dag.Repository{URL: url, Ref: ref}
+	return t
+}
+
 // Nodes is on how many machines it runs at once.
 func (t *Task) Nodes(n int) *Task { t.t.Nodes = n; return t }
 
 // Retries is how often it is tried again after it failed by itself.
 func (t *Task) Retries(n int) *Task { t.t.Retries = n; return t }
-
-// Gang has it start together with the job's other tasks of the same gang, or not at all.
-func (t *Task) Gang(name string) *Task { t.t.Gang = name; return t }
 
 // Label gives the task a label, which rules of placement of other jobs may know it by.
 func (t *Task) Label(name, value string) *Task {
@@ -179,15 +219,29 @@ func (t *Task) Place(rule dag.Placement) *Task {
 func (t *Task) On(r Resources) *Task {
 	made, err := r.read()
 	if err != nil {
-		return t.wrong("resources", err)
+		t.b.refuse(t.within("resources", err))
+		return t
 	}
 	t.t.Resources = append(t.t.Resources, made)
 	return t
 }
 
-// Input has data at a URI (s3://, gs://, azblob://) staged to a path of the task's directory.
+// Input has data at a URI (s3://, gs://, azblob://), or a file or folder of this computer, which SubmitJob brings
+// along, staged to a path of the task's directory. The size is known by itself of what lies here.
 func (t *Task) Input(uri, path string, size dag.GiB) *Task {
 	t.t.Inputs = append(t.t.Inputs, dag.Input{URI: uri, Path: path, Size: size})
+	return t
+}
+
+// Mount has data of a bucket seen at a path of the task's directory where it lies: read when the task reads it, and
+// with dag.MountWrite or dag.MountCached written as well.
+func (t *Task) Mount(uri, path string, how dag.Mount) *Task {
+	in := dag.Input{URI: uri, Path: path, Mount: how}
+	if how == dag.Copied {
+		t.b.refuse(t.within(dag.InputField(len(t.t.Inputs)), fault.Within("mount",
+			fault.New("says no way to mount", "dag.MountRead, dag.MountWrite or dag.MountCached; Input copies"))))
+	}
+	t.t.Inputs = append(t.t.Inputs, in)
 	return t
 }
 
@@ -203,9 +257,9 @@ func (t *Task) Checkpoint(path string, every time.Duration) *Task {
 	return t
 }
 
-func (t *Task) wrong(field string, err error) *Task {
-	t.b.errs = append(t.b.errs, fmt.Errorf("tasks.%s.%s: %w", t.t.Name, field, err))
-	return t
+// within says that an error is about a field of the task.
+func (t *Task) within(field string, err error) error {
+	return fault.Within("tasks", fault.WithinKey(t.t.Name, fault.Within(field, err)))
 }
 
 // Resources is what a machine must have, each written as in a job file; what is empty is not asked for.

@@ -14,10 +14,25 @@ import (
 
 func TestWhatIsWrongWithAJobIsSaid(t *testing.T) {
 	for want, build := range map[string]func(*client.Builder){
-		`task b waits for "c", which is no task`: func(b *client.Builder) { b.Task("b", "true").After("c") },
-		"tasks.a.resources":                      func(b *client.Builder) { b.Task("a", "true").On(client.Resources{CPUs: "many"}) },
-		"keepOnFailure":                          func(b *client.Builder) { b.KeepOnFailure(-time.Hour).Task("a", "true") },
-		"tasks.a.time":                           func(b *client.Builder) { b.Task("a", "true").TimeOn("", time.Hour) },
+		`tasks.b.after[1]: waits for "dta", which is no task of the job (did you mean "data"?)`: func(b *client.Builder) {
+			b.Task("data", "true")
+			b.Task("b", "true").After("data", "dta")
+		},
+		`tasks.a.inputs[1].mount: says no way`: func(b *client.Builder) {
+			b.Task("a", "true").Input("s3://x/y", "y", 1).Mount("s3://x/z", "z", dag.Copied)
+		},
+		"secrets.TOKEN: is empty": func(b *client.Builder) { b.Secret("TOKEN", "").Task("a", "true").Secrets("TOKEN") },
+		"tasks.a.secrets.X: is in both env and secrets": func(b *client.Builder) {
+			b.Task("a", "true").Env("X", "1").Secrets("X")
+		},
+		"tasks.a.role: a role is one of a gang": func(b *client.Builder) { b.Task("a", "true").Role("worker") },
+		"tasks.a.workdir: is both": func(b *client.Builder) {
+			b.Task("a", "true").Workdir("code").Repository("https://example.org/code", "")
+		},
+		"tasks.a.on[0].action": func(b *client.Builder) { b.Task("a", "true").React(dag.Reaction{Event: dag.PodFailed}) },
+		"tasks.a.resources":    func(b *client.Builder) { b.Task("a", "true").On(client.Resources{CPUs: "many"}) },
+		"keepOnFailure":        func(b *client.Builder) { b.KeepOnFailure(-time.Hour).Task("a", "true") },
+		"tasks.a.time":         func(b *client.Builder) { b.Task("a", "true").TimeOn("", time.Hour) },
 		"placement[0].of[1]": func(b *client.Builder) {
 			b.Task("a", "true")
 			b.Place(dag.Placement{Spread: dag.LevelZone, Of: []string{"a", "b"}})
@@ -35,8 +50,9 @@ func TestWhatIsWrongWithAJobIsSaid(t *testing.T) {
 	} {
 		b := client.NewJob("j")
 		build(b)
-		if _, err := b.Job(); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v, want %q", err, want)
+		var bad *dag.Error
+		if _, err := b.Job(); !errors.As(err, &bad) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%T %v, want %q", err, err, want)
 		}
 	}
 }

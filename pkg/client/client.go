@@ -18,6 +18,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/broker/session"
 	"github.com/tradewind-broker/tradewind/pkg/broker/view"
+	"github.com/tradewind-broker/tradewind/pkg/host/running"
 )
 
 // ErrUnreachable says that nobody answers at the broker's URL. It wraps the cause.
@@ -248,6 +249,9 @@ func (c *Client) open(ctx context.Context, r request) (*http.Response, error) {
 		target += "?" + r.query.Encode()
 	}
 	req, err := http.NewRequestWithContext(ctx, r.method, target, bytes.NewReader(r.body))
+	if _, _, bad := ReadEndpoint(c.base, ""); err != nil && bad != nil {
+		return nil, bad
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", c.base, err)
 	}
@@ -269,7 +273,23 @@ func (c *Client) open(ctx context.Context, r request) (*http.Response, error) {
 		return res, nil
 	}
 	defer res.Body.Close() //nolint:errcheck // only read from
-	return nil, problemOf(res)
+	err = problemOf(res)
+	var refused *api.Problem
+	if errors.As(err, &refused) && refused.Status == http.StatusUnauthorized {
+		// In its own words it is about a header, which is not what a person gives.
+		refused.Detail = c.unauthorized()
+	}
+	return nil, err
+}
+
+// unauthorized says that the broker does not know who asks.
+func (c *Client) unauthorized() string {
+	what := "does not take the user token that was given"
+	if c.token == "" {
+		what = "asks for a user token, and none was given"
+	}
+	return fmt.Sprintf("%s %s: $%s is to be that of the broker, the file %s of its state folder", c.base, what,
+		EnvToken, running.TokenFile)
 }
 
 // unreachable says that a call failed for want of a broker, unless it was the caller who gave up.
@@ -291,7 +311,8 @@ func problemOf(res *http.Response) error {
 	if err == nil && json.Unmarshal(body, &p) == nil && p.Status != 0 {
 		return &p
 	}
-	return &foreign{status: res.StatusCode, text: fmt.Sprintf("%s: %.200q", res.Status, body)}
+	text := fmt.Sprintf("the answer is no broker's: %s: %.200q", res.Status, body)
+	return &foreign{status: res.StatusCode, text: text}
 }
 
 // foreign is an answer that is no good one and not the API's: a gateway's.

@@ -102,13 +102,13 @@ func ReadEndpoint(raw, sign string) (base, region string, err error) {
 		}
 		return "", "", &EndpointError{
 			Reason: fmt.Sprintf("%q is no URL of a broker", shown),
-			Hint:   "as in https://abc123.execute-api.us-east-1.amazonaws.com",
+			Hint:   "as in http://127.0.0.1:8080 or https://abc123.execute-api.us-east-1.amazonaws.com",
 		}
 	}
 	if u.RawQuery != "" || u.Fragment != "" || u.User != nil {
 		return "", "", &EndpointError{
 			Reason: fmt.Sprintf("%q is no URL of a broker", u.Redacted()),
-			Hint:   "the URL ends before ? and #, and has no user",
+			Hint:   "the URL ends before ? and #, and has no user; a token is given in $" + EnvToken,
 		}
 	}
 	ip := net.ParseIP(u.Hostname())

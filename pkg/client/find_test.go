@@ -1,6 +1,8 @@
 package client_test
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
 
@@ -35,5 +37,13 @@ func TestEndpointsAreRead(t *testing.T) {
 	}
 	if _, region, err := client.ReadEndpoint("https://broker.example.com", "eu-north-1"); err != nil || region != "eu-north-1" {
 		t.Errorf("a name of one's own is signed for %q, %v", region, err)
+	}
+}
+
+func TestAClientOfWhatIsNoURLSaysSo(t *testing.T) {
+	_, err := client.New("127.0.0.1:8080", "token").Jobs(context.Background(), 1)
+	var bad *client.EndpointError
+	if !errors.As(err, &bad) {
+		t.Errorf("got %v", err)
 	}
 }

@@ -116,10 +116,17 @@ func (o *reopening) wait(ctx context.Context, answered, news bool, err error) er
 	}
 	lasting := !errors.Is(err, ErrUnreachable) && Status(err) != http.StatusServiceUnavailable
 	late := !o.broken.IsZero() && time.Since(o.broken) > reconnectFor
-	if lasting || late || ctx.Err() != nil || clock.Pause(ctx, o.pause) != nil {
-		return errors.Join(ctx.Err(), err)
+	if !lasting && !late && clock.Pause(ctx, o.pause) == nil {
+		return nil
 	}
-	return nil
+	switch gone := ctx.Err(); {
+	case gone == nil || errors.Is(err, gone) && !answered:
+		return err
+	case answered:
+		return gone // a broker that had answered is not to blame
+	default:
+		return fmt.Errorf("%w: %w", gone, err)
+	}
 }
 
 // errEventSize says that an event is longer than any broker's.

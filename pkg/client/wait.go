@@ -29,14 +29,28 @@ func (e *JobFailed) Error() string {
 	return text
 }
 
-// SubmitJob hands in a job that was made by a Builder, or by hand. It is submitted once, however often a call is made
-// anew meanwhile; two calls of SubmitJob are two jobs. What Submit takes a key for, it makes one of.
+// SubmitJob hands in a job that was made by a Builder, or by hand, with the values of its secrets (Job.Stated), and
+// brings along what it names on this computer: work directories and inputs that are paths, which begin at the current
+// directory, and git repositories. It is submitted once, however often a call is made anew meanwhile; two calls of
+// SubmitJob are two jobs. What Submit takes a key for, it makes one of. That something is not there is a *dag.Error.
 func (c *Client) SubmitJob(ctx context.Context, j *dag.Job) (*api.Submitted, error) {
-	file, err := native.Marshal(j)
+	if j == nil {
+		return nil, errNoJob
+	}
+	for _, name := range j.SecretNames() {
+		if j.Stated[name] == "" {
+			return nil, j.SecretError(name, "has no value", "give it with Builder.Secret, or with the file to Submit")
+		}
+	}
+	brought, err := c.bring(ctx, j)
 	if err != nil {
 		return nil, err
 	}
-	return c.Submit(ctx, j.Name+".yaml", rand.Text(), file, nil)
+	file, err := native.Marshal(brought)
+	if err != nil {
+		return nil, err
+	}
+	return c.Submit(ctx, j.Name+".yaml", rand.Text(), file, j.Stated)
 }
 
 // Plan plans a job file, named as for Submit, with the prices of now: where it would run and for how much. Nothing is
@@ -51,9 +65,14 @@ func (c *Client) Plan(ctx context.Context, name string, file []byte) (*api.PlanV
 		contentType: "application/octet-stream"}, &out)
 }
 
-// PlanJob is Plan of a job that was made by a Builder, or by hand.
+// PlanJob is Plan of a job that was made by a Builder, or by hand. What it names on this computer has to be there, and
+// counts with its size.
 func (c *Client) PlanJob(ctx context.Context, j *dag.Job) (*api.PlanView, error) {
-	file, err := native.Marshal(j)
+	found, _, err := here(ctx, j)
+	if err != nil {
+		return nil, err
+	}
+	file, err := native.Marshal(found)
 	if err != nil {
 		return nil, err
 	}
@@ -64,6 +83,9 @@ func (c *Client) PlanJob(ctx context.Context, j *dag.Job) (*api.PlanView, error)
 // job. That ctx ends stops the wait and not the job.
 func (c *Client) Wait(ctx context.Context, id string) (*view.JobView, error) {
 	for _, err := range c.Follow(ctx, id) {
+		if err != nil && ctx.Err() != nil {
+			return nil, fmt.Errorf("job %s goes on, only the wait for it has ended: %w", id, err)
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -211,17 +211,16 @@ func (j *Job) CheckUpdate(old *Job) error {
 	if !old.HasServices() {
 		return fault.New("the job has no services: nothing of it can be updated", "hand the file in as another job")
 	}
-	if len(j.Tasks) != len(old.Tasks) {
-		return fault.Within("tasks", fault.New(fmt.Sprintf("%d tasks with their replicas take the place of %d",
-			len(j.Tasks), len(old.Tasks)), "an update keeps the tasks, and how many replicas a service has"))
+	if err := j.checkKept(old); err != nil {
+		return err
 	}
 	if !slices.EqualFunc(j.Edges, old.Edges, func(a, b Edge) bool {
 		return a.From == b.From && a.To == b.To && slices.Equal(a.Outputs, b.Outputs)
 	}) {
-		return fault.Within("tasks", fault.New("wait for others than before", "an update keeps what waits for what"))
+		return j.Locate("tasks", "wait for others than before", "an update keeps what waits for what")
 	}
 	if !reflect.DeepEqual(j.Placement, old.Placement) {
-		return fault.Within("placement", fault.New("is another than before", "an update keeps the rules of placement"))
+		return j.Locate("placement", "is another than before", "an update keeps the rules of placement")
 	}
 	for i := range j.Tasks {
 		t, was := &j.Tasks[i], &old.Tasks[i]
@@ -249,4 +248,46 @@ func (j *Job) CheckUpdate(old *Job) error {
 		}
 	}
 	return nil
+}
+
+// checkKept says which task has come or is gone, or which service has another number of replicas, since old.
+func (j *Job) checkKept(old *Job) error {
+	const hint = "an update keeps the tasks, and how many replicas a service has; another number is another job"
+	now, before := j.names(), old.names()
+	for i := range j.Tasks {
+		t := &j.Tasks[i]
+		name := t.keptAs()
+		n, was := now[name], before[name]
+		switch {
+		case n == was:
+		case t.Service == nil, was == 0:
+			return j.AtTask(i, fault.New("is new: the job that runs has no "+fault.Quote(name), hint))
+		default:
+			return j.AtTask(i, fault.Within("service", fault.New(
+				fmt.Sprintf("has %d replicas, and %d run", n, was), hint)))
+		}
+	}
+	for i := range old.Tasks {
+		if name := old.Tasks[i].keptAs(); now[name] == 0 {
+			return j.Locate("tasks", fault.Quote(name)+" is missing, and runs", hint)
+		}
+	}
+	return nil
+}
+
+// names counts the tasks by what an update knows them by.
+func (j *Job) names() map[string]int {
+	count := map[string]int{}
+	for i := range j.Tasks {
+		count[j.Tasks[i].keptAs()]++
+	}
+	return count
+}
+
+// keptAs is what an update knows the task by: the service that it is a replica of, else its name.
+func (t *Task) keptAs() string {
+	if t.Service != nil {
+		return t.Service.Of
+	}
+	return t.Name
 }

@@ -99,23 +99,24 @@ func (a app) frontierTable(r *FrontierResult) error {
 		{Name: "SLOWER", Right: true, Optional: 3}, {Name: "CHEAPER", Right: true},
 		{Name: "SPOT", Right: true, Optional: 1}, {Name: "", Flexible: true},
 	}}
-	knee := r.knee()
-	for i := range r.Points {
-		p := &r.Points[i]
+	told := r.told()
+	knee := told.knee()
+	for i := range told.Points {
+		p := &told.Points[i]
 		row := []text.Cell{
 			{Text: text.Span(ceilSpan(p.Hours))}, {Text: fmt.Sprintf("%.3f", p.Hours)}, {Text: text.USD(p.USD)},
 			{}, {}, {Text: p.spot()}, {},
 		}
-		if i > 0 && r.Points[0].Hours > 0 && r.Points[0].USD > 0 {
-			row[3].Text = fmt.Sprintf("%.0f%%", 100*(p.Hours/r.Points[0].Hours-1))
-			row[4].Text = fmt.Sprintf("%.0f%%", 100*(1-p.USD/r.Points[0].USD))
+		if first := &told.Points[0]; i > 0 && first.Hours > 0 && first.USD > 0 {
+			row[3].Text = fmt.Sprintf("%.0f%%", 100*(p.Hours/first.Hours-1))
+			row[4].Text = fmt.Sprintf("%.0f%%", 100*(1-p.USD/first.USD))
 		}
 		switch {
-		case len(r.Points) == 1:
+		case len(told.Points) == 1:
 			row[6] = text.Cell{Text: "fastest and cheapest", Tone: text.Good}
 		case i == 0:
 			row[6] = text.Cell{Text: "fastest", Tone: text.Strong}
-		case i == len(r.Points)-1:
+		case i == len(told.Points)-1:
 			row[6] = text.Cell{Text: "cheapest", Tone: text.Good}
 		case i == knee:
 			row[6] = text.Cell{Text: "best of both", Tone: text.Strong}
@@ -133,13 +134,44 @@ func (a app) frontierTable(r *FrontierResult) error {
 		proof = fmt.Sprintf("there may be others between them: --points and --time-limit find more; %s",
 			text.Count(len(r.Unexplored), "gap"))
 	}
+	if like := len(r.Points) - len(told.Points); like > 0 {
+		proof += fmt.Sprintf("; `-o json` has %d more that hardly differ", like)
+	}
 	return a.Printf("\n%s: %s (%s, in %s)\n", a.Style(a.Out).Paint(text.Strong, "frontier"),
 		text.Count(len(r.Points), "plan"), proof, text.Span(text.Hours(r.Millis/3.6e6)))
 }
 
-// ceilSpan is a deadline that the hours keep: to the next second.
+// told is the front without points that a person could not tell from one beside them: of several within one deadline,
+// as it is written, the cheapest, and of several for one price the fastest.
+func (r *FrontierResult) told() *FrontierResult {
+	told := FrontierResult{}
+	for _, p := range r.Points {
+		if n := len(told.Points); n > 0 {
+			last := &told.Points[n-1]
+			if text.USD(last.USD) == text.USD(p.USD) {
+				continue
+			}
+			if ceilSpan(last.Hours) == ceilSpan(p.Hours) {
+				*last = p
+				continue
+			}
+		}
+		told.Points = append(told.Points, p)
+	}
+	return &told
+}
+
+// ceilSpan is a deadline that the hours keep, as [text.Span] writes it without a rest: who types what is shown gets the
+// plan.
 func ceilSpan(hours float64) time.Duration {
-	return time.Duration(math.Ceil(hours*3600-1e-6)) * time.Second
+	unit := time.Second
+	switch {
+	case hours > 48:
+		unit = time.Hour
+	case hours > 1:
+		unit = time.Minute
+	}
+	return time.Duration(math.Ceil(hours*float64(time.Hour/unit)-1e-6)) * unit
 }
 
 // spot is how many of the tasks run on spot machines.

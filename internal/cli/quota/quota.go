@@ -3,9 +3,9 @@
 package quota
 
 import (
+	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -44,9 +44,12 @@ func (f *Flag) Set(s string) error {
 		}
 		name = strings.TrimSpace(name)
 		v, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
-		if err != nil || !(v >= 0) || math.IsInf(v, 0) || name == "" {
-			return fmt.Errorf("%q is not NUMBER or RESOURCE=NUMBER: vcpus, memory (GiB), usd-per-hour, usd-per-month, "+
-				"or a kind of accelerator", part)
+		if err != nil || name == "" {
+			return errors.New("it has to be NUMBER or RESOURCE=NUMBER, with commas between several: vcpus, " +
+				"memory (GiB), usd-per-hour, usd-per-month, or a kind of accelerator")
+		}
+		if !(v >= 0 && v <= maxAmount) {
+			return fmt.Errorf("of %s it has to be a number from 0 to %s", name, text.Number(maxAmount))
 		}
 		if known := names[strings.ToLower(name)]; known != "" {
 			name = known

@@ -31,6 +31,25 @@ type Place struct {
 	// the caller's to set.
 	Command func(command []string, terminal bool, term string) (proc.Spec, error)
 	Grace   time.Duration // between SIGTERM and SIGKILL
+	// Port is where the task listens in place of Listens, the port that its file says, 0 for neither: of a replica of a
+	// service on a machine that others use as well.
+	Port, Listens int
+}
+
+// port is the one of the machine that a visitor means.
+func (p *Place) port(asked int) int {
+	if asked == p.Listens && p.Port != 0 {
+		return p.Port
+	}
+	return asked
+}
+
+// noConnection says why there is no connection to a port, and where the task listens if that is elsewhere.
+func (p *Place) noConnection(port int, err error) string {
+	if p.Port == 0 || port == p.Port {
+		return err.Error()
+	}
+	return fmt.Sprintf("%v; the service listens on port %d", err, p.Port)
 }
 
 // Idle is how long nothing may pass in a visit that is no command's. Wall time.
@@ -183,10 +202,11 @@ func (s *visit) forward(ctx context.Context) error {
 // connect connects a stream to the port, until both sides have said all.
 func (s *visit) connect(ctx context.Context, st *yamux.Stream, from io.Reader) {
 	defer st.Close() //nolint:errcheck // nothing is to be said any more
+	port := s.place.port(s.Port)
 	conn, err := (&net.Dialer{Timeout: startsWithin}).DialContext(ctx, "tcp",
-		net.JoinHostPort("localhost", strconv.Itoa(s.Port)))
+		net.JoinHostPort("localhost", strconv.Itoa(port)))
 	if err != nil {
-		_ = tunnel.Say(st, tunnel.Note{Error: err.Error()})
+		_ = tunnel.Say(st, tunnel.Note{Error: s.place.noConnection(port, err)})
 		return
 	}
 	defer conn.Close() //nolint:errcheck // nothing is to be said any more

@@ -15,8 +15,8 @@ import (
 )
 
 // Marshal writes a job in the native form, whatever form it was read from. Reading it again gives the
-// same job but for Format, Warnings, and the order of Edges, which is that of MergeEdges. Secrets are
-// written with their values. A job that is not valid is an error.
+// same job but for Format, Warnings, and the order of Edges, which is that of MergeEdges. Of
+// secrets the names are written, without values. A job that is not valid is an error.
 func Marshal(j *dag.Job) ([]byte, error) {
 	if err := j.Validate(); err != nil {
 		return nil, err

@@ -3,7 +3,7 @@
 import { h, renew } from './dom.js';
 import { get } from './api.js';
 import { drain, resumeQueue, suspendQueue } from './actions.js';
-import { at, count, moment } from './format.js';
+import { at, count, moment, usd } from './format.js';
 import { Poll } from './poll.js';
 import { pools } from './pools.js';
 import { share, table } from './table.js';
@@ -56,7 +56,7 @@ function name(q, now) {
 function month(q) {
   const m = q.month ?? {};
   const used = (m.spentUSD ?? 0) + (m.reservedUSD ?? 0) + (m.belowUSD ?? 0);
-  return share(used, q.max?.usdPerMonth, 'USD');
+  return share(used, q.max?.usdPerMonth, '', usd);
 }
 
 function deserved(q) {

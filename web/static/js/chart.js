@@ -3,7 +3,7 @@
 
 import uPlot from '../vendor/uplot.js';
 import { h, say, set } from './dom.js';
-import { RIGHT, names, precise, room, ticks } from './span.js';
+import { RIGHT, fitting, precise, room, ticks } from './span.js';
 
 const ROWS = 250; // of the table
 const COLOURS = 8;
@@ -37,6 +37,11 @@ function rule(u, x1, y1, x2, y2, stroke, pattern) {
   ctx.lineTo(x2, y2);
   ctx.stroke();
   ctx.restore();
+}
+
+// distinct leaves out what is written as the tick below it is: of amounts too small for the digits that are written.
+export function distinct(texts) {
+  return texts.map((text, i) => (text === texts[i - 1] ? '' : text));
 }
 
 // Chart draws series over a shared x. options: label (what it is), height, gutter (width of the y axis), span (of time: x are then
@@ -94,8 +99,9 @@ export class Chart {
   options(width) {
     const { o, data } = this;
     const axis = { stroke: css('--muted'), font: `12px ${getComputedStyle(document.body).fontFamily}`, ticks: { show: false }, grid: { stroke: css('--line'), width: 1 } };
-    const most = () => room((this.plot?.width ?? width) - o.gutter() - RIGHT);
-    const timed = o.span && { splits: (u, _i, from, to) => ticks(from, to, most()), values: (_u, list) => names(list) };
+    const long = () => (this.plot?.width ?? width) - o.gutter() - RIGHT;
+    const most = () => room(long());
+    const timed = o.span && { splits: (u, _i, from, to) => ticks(from, to, most()), values: (_u, list) => fitting(list, o.span.from, o.span.to, long()) };
     const free = { values: (_u, list) => list.map((v) => o.xText?.(v) ?? v), space: 80, ...(o.xSteps && { incrs: o.xSteps }) };
     return {
       width, height: o.height, padding: [8, o.span ? RIGHT : 28, 0, 0], legend: { show: false }, ms: 1,
@@ -104,7 +110,7 @@ export class Chart {
         x: { time: false, range: o.span ? () => [o.span.from, o.span.to] : (_u, lo, hi) => this.wider(lo, hi) },
         y: { range: (_u, lo, hi) => [o.yFrom?.(lo) ?? 0, this.top(hi)] },
       },
-      axes: [{ ...axis, size: 30, ...(timed ?? free) }, { ...axis, size: () => o.gutter(), values: (_u, list) => list.map((v) => o.yText(v)), space: 34 }],
+      axes: [{ ...axis, size: 30, ...(timed ?? free) }, { ...axis, size: () => o.gutter(), values: (_u, list) => distinct(list.map((v) => o.yText(v))), space: 34 }],
       series: [{}, ...data.series.map((s) => this.line(s))],
       hooks: {
         setCursor: [(u) => this.hover(u.cursor.idx)],

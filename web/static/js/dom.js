@@ -94,3 +94,13 @@ export function code(text) {
   });
   return h('div', { class: 'code' }, h('code', {}, text), button);
 }
+
+// hold keeps a button from being used while something goes on. What it returns lets it go, with the focus that it lost by that.
+export function hold(button) {
+  const had = document.activeElement === button;
+  button.disabled = true;
+  return () => {
+    button.disabled = false;
+    if (had && document.activeElement === document.body) button.focus({ preventScroll: true });
+  };
+}

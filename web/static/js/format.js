@@ -37,6 +37,11 @@ export function span(ms) {
 
 export const HOUR = 3600000;
 
+// amount writes how much of something there is: machines may have half a vCPU, and what a queue held on average may be less.
+export function amount(v) {
+  return v.toLocaleString('en-US', v < 1 ? { maximumSignificantDigits: 2 } : { maximumFractionDigits: 1 });
+}
+
 // hours writes hours.
 export function hours(v) {
   return span(v * HOUR);
@@ -93,6 +98,11 @@ export function tally(tasks) {
   const counts = {};
   for (const t of tasks) counts[stateOf(t)] = (counts[stateOf(t)] ?? 0) + 1;
   return counts;
+}
+
+// serving are the replicas of services among tasks: they run until their job is cancelled, and plans count an hour of each.
+export function serving(tasks) {
+  return tasks.filter((t) => t.service);
 }
 
 // saving is the share of its on-demand cost that a job saves: by its plan while it goes on, by its bill when it succeeded. One that

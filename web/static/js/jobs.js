@@ -71,7 +71,7 @@ export class JobsPage {
     const end = isOver(j) ? at(j.finished) : now;
     set(r.time, span(Math.max(end - at(j.submitted), 0)));
     const due = at(j.deadline);
-    set(r.deadline, due === undefined ? '–' : isOver(j) ? (j.late ? 'missed' : 'kept') : j.late ? 'cannot be kept' : `${span(Math.max(due - now, 0))} left`);
+    set(r.deadline, due === undefined ? '–' : isOver(j) ? (j.late ? 'missed' : j.state === 'succeeded' ? 'kept' : '–') : j.late ? 'cannot be kept' : `${span(Math.max(due - now, 0))} left`);
     r.deadline.classList.toggle('warn', Boolean(j.late));
     set(r.submitted, Math.abs(now - at(j.submitted)) < 86400000 ? ago(at(j.submitted), now) : moment(at(j.submitted), now));
     return r;

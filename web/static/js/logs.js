@@ -76,7 +76,8 @@ export class Logs {
   show(index, attempt) {
     const tried = this.job.tasks.filter((t) => t.attempts > 0);
     const before = index ?? (this.task.value === '' ? undefined : Number(this.task.value));
-    const at = before ?? tried.find((t) => stateOf(t) === 'running')?.index ?? tried[0]?.index;
+    const first = (state) => tried.find((t) => stateOf(t) === state)?.index;
+    const at = before ?? first('running') ?? first('failed') ?? tried[0]?.index;
     this.task.replaceChildren(...tried.slice(0, 2000).map((t) => h('option', { value: t.index, selected: t.index === at }, t.name)));
     if (at !== undefined) this.task.value = String(at);
     this.options();

@@ -68,6 +68,11 @@ window.addEventListener('hashchange', () => {
   route();
   root.focus({ preventScroll: true });
 });
+// The address is the page: the link to the content may not change it.
+document.querySelector('.skip').addEventListener('click', (e) => {
+  e.preventDefault();
+  root.focus();
+});
 listen();
 route();
 get('/healthz').then((info) => set(document.getElementById('version'), `Tradewind ${info.version ?? ''}`), () => {});

@@ -60,7 +60,7 @@ export class MarketsPage {
     renew(this.rows, all.length ? table('Markets', ['Market', { name: 'Price', number: true }, { name: 'In 6 hours', number: true }, 'Since', 'Taken', { name: 'Refused', number: true }, 'Bids'], all.slice(0, ROWS).map((m) => [
       name(m, () => { this.chosen = m.offer; this.choose(m); this.detail.scrollIntoView({ block: 'nearest' }); }, m.offer === this.chosen),
       m.usd ? `${usd(m.usd)}/h` : 'not told', ahead(m), m.usd ? ago(at(m.since), now) : '–',
-      m.launches ? `${m.preemptions} of ${m.launches}, in ${hours(m.heldHours)}` : '–', String(m.refusals), m.bids.length ? `${count(m.bids.reduce((n, b) => n + b.nodes, 0), 'machine')}, up to ${usd(Math.max(...m.bids.map((b) => b.maxUSD)))}` : '–',
+      m.launches ? `${m.preemptions.toLocaleString('en-US')} of ${m.launches.toLocaleString('en-US')}, in ${hours(m.heldHours)}` : '–', String(m.refusals), m.bids.length ? `${count(m.bids.reduce((n, b) => n + b.nodes, 0), 'machine')}, up to ${usd(Math.max(...m.bids.map((b) => b.maxUSD)))}` : '–',
     ])) : h('p', { class: 'muted' }, find || this.bid.checked ? 'No market is like that.' : 'Nothing was bought on a spot market yet, and no price was told.'));
   }
 

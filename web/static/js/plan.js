@@ -1,6 +1,7 @@
 // The page on which a job is planned before it is submitted.
 
-import { h, say, set } from './dom.js';
+import { h, hold, say, set } from './dom.js';
+import { serving } from './format.js';
 import { Frontier } from './frontier.js';
 import { Source } from './source.js';
 import { Unsent, key, send } from './send.js';
@@ -56,18 +57,18 @@ export class PlanPage {
     const mine = (this.asked = (this.asked ?? 0) + 1);
     const body = this.source.body();
     this.source.clear();
-    this.go.disabled = true;
+    const release = hold(this.go);
     this.submit.hidden = true;
     set(this.status, 'Planning…');
     try {
       const p = await send('POST', `/v1/plans?${this.query()}`, body, { 'Content-Type': 'application/octet-stream' });
       if (this.closed || mine !== this.asked) return;
       this.show(p);
-      if (fresh) this.front(body, mine);
+      if (fresh && !serving(p.tasks).length) this.front(body, mine); // what has no end has no deadline to choose
     } catch (err) {
       if (mine === this.asked) this.fail(err);
     } finally {
-      this.go.disabled = false;
+      release();
     }
   }
 
@@ -105,7 +106,7 @@ export class PlanPage {
   }
 
   async hand() {
-    this.submit.disabled = true;
+    const release = hold(this.submit);
     this.key ??= key();
     try {
       const job = await send('POST', `/v1/dags?${this.query()}`, this.source.body(), { 'Content-Type': 'application/octet-stream', 'Idempotency-Key': `${this.key} ${this.asked}` });
@@ -114,7 +115,7 @@ export class PlanPage {
     } catch (err) {
       this.fail(err);
     } finally {
-      this.submit.disabled = false;
+      release();
     }
   }
 }

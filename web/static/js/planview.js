@@ -1,7 +1,7 @@
 // A plan that nothing was submitted of: its figures, and where each task would run.
 
 import { h, s } from './dom.js';
-import { hours, offer, percent, usd } from './format.js';
+import { hours, offer, percent, serving, usd } from './format.js';
 import { runners } from './detail.js';
 
 const ROWS = 200; // tasks at first
@@ -15,13 +15,16 @@ export function figures(p) {
   const less = p.onDemandUSD > 0 ? 1 - p.usd / p.onDemandUSD : 0;
   const reached = p.objective === 'makespan' ? p.hours : p.usd;
   const proof = p.status === 'optimal' ? 'proven: none is better' : reached > 0 ? `at most ${percent((reached - p.bound) / reached)} from the best there is` : p.status;
-  return h('dl', { class: 'tiles' }, tile('Cost', usd(p.usd), less > 0.005 ? `${percent(less)} below on demand` : 'as expected, with moving data'),
-    tile('Time', hours(p.hours), p.late ? 'the deadline cannot be kept' : 'from start to end, as expected'), tile('On demand', usd(p.onDemandUSD), 'the same work at its cheapest'),
+  const serves = serving(p.tasks).length;
+  const saved = less > 0.005 ? `${percent(less)} below on demand` : 'as expected, with moving data';
+  return h('dl', { class: 'tiles' }, tile('Cost', usd(p.usd), serves ? `${saved}, with an hour of its services` : saved),
+    serves ? tile('Time', serves === p.tasks.length ? 'no end' : hours(p.hours), 'services run until the job is cancelled') : tile('Time', hours(p.hours), p.late ? 'the deadline cannot be kept' : 'from start to end, as expected'), tile('On demand', usd(p.onDemandUSD), 'the same work at its cheapest'),
     tile('Proof', p.objective === 'makespan' ? 'fastest' : 'cheapest', `${proof}, in ${Math.max(Math.round(p.millis), 1).toLocaleString('en-US')} ms`));
 }
 
 // from says where the figure of a run time is from.
 function from(t) {
+  if (t.service) return h('span', { class: 'tag', title: 'It runs until the job is cancelled; an hour of it is counted' }, 'service');
   if (!t.time?.from) return '';
   return h('span', { class: 'tag', title: 'Where the run time is from' }, t.time.from);
 }

@@ -5,6 +5,7 @@ const DAY = 86400000;
 
 // RIGHT is what is left free to the right of an axis, in pixels: of the timeline it is the scroll bar's.
 export const RIGHT = 16;
+const HALF = 3.4; // pixels of half a character of a tick
 
 // room is how many ticks an axis of a width has room for.
 export function room(width) {
@@ -90,6 +91,11 @@ export function names(list) {
     if (step >= DAY || midnight) return day.format(t);
     return (step < 60000 ? second : time).format(t);
   });
+}
+
+// fitting are the names of ticks without one that would be cut off at the right end of an axis so many pixels long.
+export function fitting(list, from, to, px) {
+  return names(list).map((text, i) => (((to - list[i]) / (to - from)) * px + RIGHT < text.length * HALF ? '' : text));
 }
 
 // precise writes a moment with its date.

@@ -1,7 +1,7 @@
 // The top of a job's page: how far it is, what it cost, and how much of its deadline and budget is left.
 
 import { h, s, set } from './dom.js';
-import { STATES, at, hours, isOver, moment, percent, saving, span, tally, usd } from './format.js';
+import { STATES, at, count, hours, isOver, moment, percent, saving, serving, span, tally, usd } from './format.js';
 
 // tile is a figure with a bar and a line below it.
 function tile(label) {
@@ -44,38 +44,48 @@ export class Summary {
     const v = job.view;
     const now = isOver(v) ? at(v.finished) : job.now();
     this.showDone(job, v);
-    this.showCost(v);
-    this.showTime(v, now, job.plans.at(-1));
+    const replicas = serving(job.tasks);
+    this.showCost(v, replicas.length > 0);
+    this.showTime(v, now, job.plans.at(-1), replicas.length > 0);
     this.showBudget(v);
   }
 
   showDone(job, v) {
     const counts = tally(job.tasks);
-    set(this.done.value, `${v.succeeded.toLocaleString('en-US')} of ${v.tasks.toLocaleString('en-US')}`);
-    gauge(this.done.bar, 'Tasks done', v.succeeded, v.tasks,
+    const replicas = serving(job.tasks);
+    const ready = replicas.filter((t) => t.ready).length;
+    const alone = replicas.length === v.tasks;
+    // The job counts by itself, a moment before or after its tasks: one card has one count.
+    const done = alone ? ready : job.tasks.length === v.tasks ? counts.succeeded ?? 0 : v.succeeded;
+    set(this.done.value, `${done.toLocaleString('en-US')} of ${v.tasks.toLocaleString('en-US')}${alone ? ' ready' : ''}`);
+    gauge(this.done.bar, alone ? 'Replicas ready' : 'Tasks done', done, v.tasks,
       STATES.filter((st) => st !== 'waiting').map((state) => ({ share: (counts[state] ?? 0) / v.tasks, data: { state } })));
     const told = STATES.filter((st) => counts[st]).map((st) => `${counts[st].toLocaleString('en-US')} ${st}`);
+    if (replicas.length && !alone) told.push(`${ready} of ${count(replicas.length, 'replica')} ready`);
     set(this.done.note, told.join(' · '));
   }
 
-  // showCost compares what was spent with the plan, and with the same work on demand.
-  showCost(v) {
+  // showCost compares what was spent with the plan, and with the same work on demand. A service has no end to compare with.
+  showCost(v, serves) {
     const most = Math.max(v.onDemandUSD, v.spentUSD, v.plannedUSD, 1e-9);
     set(this.cost.value, usd(v.spentUSD));
     const marks = v.plannedUSD > 0 ? [{ at: v.plannedUSD / most, title: `first plan: ${usd(v.plannedUSD)}` }] : [];
     gauge(this.cost.bar, 'Spent, of what the same would cost on demand, in dollars', v.spentUSD, most,
       [{ share: v.spentUSD / most, data: { kind: v.spentUSD > v.onDemandUSD && v.onDemandUSD > 0 ? 'bad' : 'good' } }], marks);
+    this.cost.bar.hidden = serves;
     if (!v.onDemandUSD) return set(this.cost.note, 'no plan yet');
+    if (serves) return set(this.cost.note, `planned ${usd(v.plannedUSD)} · on demand ${usd(v.onDemandUSD)}, with an hour of its services`);
     const less = saving(v) > 0.005 ? ` · ${percent(saving(v))} less` : '';
     set(this.cost.note, `planned ${usd(v.plannedUSD)} · on demand ${usd(v.onDemandUSD)}${less}`);
   }
 
-  showTime(v, now, plan) {
+  showTime(v, now, plan, serves) {
     const began = at(v.submitted);
     const took = Math.max(now - began, 0);
     set(this.time.value, span(took));
     if (!v.deadline) {
       this.time.bar.hidden = true;
+      if (serves && !isOver(v)) return set(this.time.note, 'its services run until it is cancelled');
       set(this.time.note, plan && !isOver(v) ? `no deadline · the plan of ${moment(at(plan.at), now)} expects ${hours(plan.hours)} more` : 'no deadline');
       return;
     }

@@ -1,6 +1,7 @@
 // Tables whose rows become cards on narrow screens.
 
 import { h } from './dom.js';
+import { amount } from './format.js';
 
 // table makes one of rows of cells. Columns are names, or { name, number }.
 export function table(label, columns, rows) {
@@ -11,8 +12,8 @@ export function table(label, columns, rows) {
 }
 
 // share draws how much of a limit is in use.
-export function share(used, most, unit) {
-  const shown = `${Math.round(used).toLocaleString('en-US')}${most ? ` of ${most.toLocaleString('en-US')}` : ''} ${unit}`;
+export function share(used, most, unit, write = amount) {
+  const shown = `${write(used)}${most ? ` of ${write(most)}` : ''} ${unit}`.trim();
   if (!most) return shown;
   const part = h('span', { class: 'part', data: { kind: used >= most ? 'bad' : 'plain' } });
   part.style.setProperty('width', `${Math.min((100 * used) / most, 100)}%`);

@@ -3,7 +3,7 @@
 import { h, set } from './dom.js';
 import { get } from './api.js';
 import { Chart, colour, dash } from './chart.js';
-import { HOUR, at } from './format.js';
+import { HOUR, amount, at } from './format.js';
 import { Span } from './span.js';
 
 const LINES = 8; // queues that are drawn
@@ -11,7 +11,7 @@ const LINES = 8; // queues that are drawn
 export class Usage {
   constructor() {
     this.span = new Span();
-    this.chart = new Chart({ label: 'What the queues held', height: 220, span: this.span, gutter: () => 64, yText: (v) => v.toLocaleString('en-US', { maximumFractionDigits: 1 }) });
+    this.chart = new Chart({ label: 'What the queues held', height: 220, span: this.span, gutter: () => 64, yText: amount });
     const select = (label, options, run) => h('select', { 'aria-label': label, on: { change: run } }, options.map(([v, t]) => h('option', { value: v }, t)));
     this.what = select('What', [['vcpus', 'vCPUs'], ['running', 'Tasks']], () => this.draw());
     this.hours = select('How far back', [['24', 'a day'], ['6', '6 hours'], ['168', 'a week'], ['744', 'a month']], () => { this.span.whole(); this.look(); });

@@ -2382,6 +2382,10 @@ class PlanTask(BaseModel):
     """
     The next best places, and what each would add to the plan
     """
+    service: str | None = None
+    """
+    The service that it is a replica of: it has no end, and an hour of it is counted
+    """
     time: Figure | None = None
     """
     How long the task is taken to run there, and where that is from

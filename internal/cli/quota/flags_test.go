@@ -1,0 +1,56 @@
+package quota_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+
+	"github.com/tradewind-broker/tradewind/internal/cli/quota"
+)
+
+func TestALimitIsANumberFromZeroOn(t *testing.T) {
+	for args, want := range map[string]string{
+		"--running 20 --vcpu 2.5": "",
+		"--running 0 --vcpu 0":    "",
+		"--vcpu -3":               "it has to be a number from 0 to 1000000000",
+		"--vcpu 1e99":             "it has to be a number from 0 to 1000000000",
+		"--vcpu NaN":              "it has to be a number from 0 to 1000000000",
+		"--vcpu many":             "it has to be a number from 0 to 1000000000",
+		"--running -1":            "it has to be a whole number from 0 to 1000000",
+		"--running 1.5":           "it has to be a whole number from 0 to 1000000",
+		"--running 1000001":       "it has to be a whole number from 0 to 1000000",
+		"--max vcpus=-3":          "of vcpus it has to be a number from 0 to 1000000000",
+		"--max many":              "it has to be NUMBER or RESOURCE=NUMBER",
+	} {
+		var running int
+		var vcpu float64
+		var most quota.Flag
+		f := pflag.NewFlagSet("queue", pflag.ContinueOnError)
+		quota.Count(f, &running, "running", "")
+		quota.Amount(f, &vcpu, "vcpu", "")
+		f.Var(&most, "max", "")
+		err := f.Parse(strings.Fields(args))
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v, want %q", args, err, want)
+		}
+		if args == "--running 20 --vcpu 2.5" && (running != 20 || vcpu != 2.5) {
+			t.Errorf("%s is read as %d and %v", args, running, vcpu)
+		}
+	}
+}
+
+func TestTheWordsOfAQueueAreCheckedByTheirFlags(t *testing.T) {
+	for _, c := range []struct{ name, parent, description, want string }{
+		{"research", "lab", "of the lab", ""},
+		{"a/b", "", "", `"a/b" is not the name of a queue`},
+		{"a", "b c", "", `--parent: "b c" is not the name of a queue`},
+		{"a", "", strings.Repeat("é", 1025), "--description: it has 1025 characters, more than 1024"},
+		{"a", "", strings.Repeat("é", 1024), ""},
+	} {
+		err := quota.CheckTexts(c.name, c.parent, c.description)
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}

@@ -1,0 +1,126 @@
+package client_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/client"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/framework"
+)
+
+// A folder of this computer is brought along; the value of a secret is handed in apart from the job.
+func ExampleTask_Workdir() {
+	ctx := context.Background()
+	c, err := client.Find(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	code, err := os.MkdirTemp("", "code")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(code) //nolint:errcheck // temporary
+	err = os.WriteFile(filepath.Join(code, "hello.sh"), []byte(`echo "hello, a token of ${#TOKEN} letters"`), 0o600)
+	if err != nil {
+		log.Fatal(err)
+	}
+	b := client.NewJob("code").Secret("TOKEN", "correct horse")
+	b.Task("hello", "sh hello.sh").Workdir(code).Secrets("TOKEN").Time(time.Minute)
+	job, err := b.Job()
+	if err != nil {
+		log.Fatal(err)
+	}
+	run, err := c.SubmitJob(ctx, job)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := c.Wait(ctx, run.ID); err != nil {
+		log.Fatal(err)
+	}
+	out, err := c.Log(ctx, run.ID, "hello", client.LogOptions{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer out.Close() //nolint:errcheck // only read from
+	printed, err := io.ReadAll(out)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Print(string(printed))
+	// Output: hello, a token of 13 letters
+}
+
+// The file of a job has the names of its secrets, and no value.
+func ExampleBuilder_Secret() {
+	b := client.NewJob("train").Secret("HF_TOKEN", "hf_1234")
+	b.Task("train", "python train.py").Secrets("HF_TOKEN").Repository("https://example.org/train.git", "v2")
+	file, err := b.YAML()
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Print(string(file))
+	// Output:
+	// apiVersion: tradewind/v1
+	// name: train
+	// objective: cost
+	// tasks:
+	//   train:
+	//     run: python train.py
+	//     secrets:
+	//       - HF_TOKEN
+	//     workdir: {url: 'https://example.org/train.git', ref: v2}
+}
+
+// Data of buckets is seen where it lies, instead of being copied first.
+func ExampleTask_Mount() {
+	b := client.NewJob("scan")
+	b.Task("scan", "./scan data results").
+		Mount("s3://lab/genomes", "data", dag.MountRead).
+		Mount("s3://lab/results", "results", dag.MountCached)
+	file, err := b.YAML()
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Print(string(file))
+	// Output:
+	// apiVersion: tradewind/v1
+	// name: scan
+	// objective: cost
+	// tasks:
+	//   scan:
+	//     run: ./scan data results
+	//     inputs:
+	//       - {uri: 's3://lab/genomes', path: data, mount: true}
+	//       - {uri: 's3://lab/results', path: results, mount: cached}
+}
+
+// A gang of two roles in one zone. A worker whose script fails begins anew, at most three times, while the others go on;
+// two more machines join when there is room.
+func ExampleTask_Role() {
+	b := client.NewJob("learn")
+	gpu := client.Resources{Accelerators: "A100:1"}
+	in := func(t *client.Task) *client.Task {
+		return t.Framework(framework.PyTorch).Within(dag.WithinZone).On(gpu).Time(2 * time.Hour)
+	}
+	in(b.Task("head", "torchrun train.py")).Gang("learn").Role("master")
+	in(b.Task("workers", "torchrun train.py")).Gang("learn").Role("worker").Nodes(6).
+		React(dag.Reaction{Event: dag.PodFailed, Action: dag.RestartRole, Limit: 3})
+	in(b.Task("more", "torchrun train.py")).Joins("learn").Role("worker").Nodes(2)
+	job, err := b.Job()
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, t := range job.Tasks {
+		fmt.Println(t.Name, "is", t.Nodes, t.RoleOf())
+	}
+	// Output:
+	// head is 1 master
+	// workers is 6 worker
+	// more is 2 worker
+}

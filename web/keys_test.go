@@ -1,0 +1,22 @@
+package web_test
+
+import (
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// Who works by keys alone stays where they are: what was written is there, and so is the focus.
+func TestAJobIsPlannedAndSubmittedByKeysAlone(t *testing.T) {
+	b := open(t, planning(t)).visit("#/plan").seen(`.source`)
+	b.write(pipeline).focus(`.skip`).run(chromedp.KeyEvent(kb.Enter)).
+		until(`document.activeElement.id === 'main' && location.hash === '#/plan'`)
+	if text := eval[string](b, `document.querySelector('.source').value`); text != pipeline {
+		t.Errorf("the link to the content left of the file %q", text)
+	}
+	b.focus(`button[type="submit"]`).run(chromedp.KeyEvent(kb.Enter)).prove().counted(`.plan-table > tbody > tr`, 4)
+	b.until(`document.activeElement.textContent === 'Plan'`)
+	b.run(chromedp.KeyEvent(kb.Tab)).until(`document.activeElement.textContent === 'Submit'`)
+	b.run(chromedp.KeyEvent(kb.Enter)).until(`location.hash.startsWith('#/jobs/reads-to-variants')`)
+}
