@@ -177,12 +177,12 @@ test-python: build python ## Check the Python client's types and test it, and it
 	cd clients/python && PYTHONPATH=src $(abspath $(CLIENTS))/python/bin/python -m pytest -q tests --ignore tests/integrations
 
 .PHONY: test-clients
-test-clients: build ## Try other people's clients on a broker that runs: py-tes, Snakemake, cwl-tes, Airflow, Dagster, Prefect (CLIENT=dagster for one)
-	@for c in $(or $(CLIENT),tes snakemake cwl dagster prefect airflow); do \
+test-clients: build ## Try other people's clients on a broker that runs: py-tes, Snakemake, cwl-tes, Nextflow, Airflow, Dagster, Prefect (CLIENT=dagster for one)
+	@for c in $(or $(CLIENT),tes snakemake cwl nextflow dagster prefect airflow); do \
 	  scripts/clients.sh $$c; status=$$?; \
-	  if [ $$status = 3 ]; then echo "skipped $$c: the package index cannot be reached"; continue; fi; \
+	  if [ $$status = 3 ]; then echo "skipped $$c: what it needs cannot be had here"; continue; fi; \
 	  [ $$status = 0 ] || exit $$status; echo "== $$c"; \
-	  (cd clients/python && PYTHONPATH=src $(abspath $(CLIENTS))/$$c/bin/python -m pytest -q tests/integrations/test_$$c.py) || exit 1; done
+	  (cd clients/python && PYTHONPATH=src $(abspath $(CLIENTS))/$$c/bin/python -m pytest -q -rs tests/integrations/test_$$c.py) || exit 1; done
 
 .PHONY: schemathesis
 schemathesis: build ## Have Schemathesis make up requests from the API's description, with all its checks (MAX_EXAMPLES=50)

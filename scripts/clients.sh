@@ -5,24 +5,26 @@
 #   tes            py-tes, the official client of GA4GH TES
 #   snakemake      Snakemake with its TES executor
 #   cwl            cwl-tes, the Common Workflow Language on GA4GH TES
+#   nextflow       Nextflow, by Maven, and py-tes beside it; its TES executor is a plugin that it fetches itself
 #   schemathesis   requests that the API's description makes up
 #   airflow, dagster, prefect
 #
 #   scripts/clients.sh [NAME...]    install what is missing of these, of all where none is named
 #
-# Quick when all is there; safe to run twice at once. Exit 3: the package index cannot be reached, nothing is wrong here.
+# Quick when all is there; safe to run twice at once. Exit 3: what it says cannot be had here, nothing is wrong.
 set -euo pipefail
 
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 TOOLS=$(dirname "$HERE")/.tools
 ROOT=$TOOLS/clients
-ALL="python tes snakemake cwl schemathesis airflow dagster prefect"
+ALL="python tes snakemake cwl nextflow schemathesis airflow dagster prefect"
+NEXTFLOW=24.10.0 # io.nextflow:nextflow: the newest of whose parts Maven Central has all
 CLIENT="httpx==0.28.1 pydantic==2.14.3"
 
 packages() { # packages NAME: what is installed, pinned
   case $1 in
   python) echo "$CLIENT build==1.6.1 hatchling==1.33.0 datamodel-code-generator==0.89.0 ruff==0.17.6 mypy==2.4.1 pytest==9.2.0 ipython==9.18.1" ;;
-  tes) echo "$CLIENT py-tes==1.1.4 pytest==9.2.0" ;;
+  tes | nextflow) echo "$CLIENT py-tes==1.1.4 pytest==9.2.0" ;;
   snakemake) echo "$CLIENT snakemake==9.27.1 snakemake-executor-plugin-tes==0.1.3 snakemake-storage-plugin-s3==0.3.6 pytest==9.2.0" ;;
   cwl) # of 2019: what it asks for has to be named, and not all of it can still be built
     echo "--no-deps cwl-tes==0.3.0 cwltool==1.0.20191022103248 schema-salad==4.5.20191023134839 setuptools==69.5.1" \
@@ -44,14 +46,45 @@ packages() { # packages NAME: what is installed, pinned
 
 say() { printf 'clients: %s\n' "$*" >&2; }
 
+jars() { # jars DIR: Nextflow and what it runs with, into DIR/lib
+  local dir=$1 p
+  for p in java mvn; do
+    if ! command -v "$p" >/dev/null; then
+      say "Nextflow needs $p: scripts/packages.sh installs it"
+      return 3
+    fi
+  done
+  say "installing Nextflow $NEXTFLOW"
+  cat >"$dir/pom.xml" <<POM
+<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>tradewind</groupId><artifactId>nextflow</artifactId><version>1</version><packaging>pom</packaging>
+  <dependencies>
+    <dependency><groupId>io.nextflow</groupId><artifactId>nextflow</artifactId><version>$NEXTFLOW</version></dependency>
+  </dependencies>
+</project>
+POM
+  if ! mvn --batch-mode --file "$dir/pom.xml" org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies \
+    -DoutputDirectory="$dir/lib" -DincludeScope=runtime >"$ROOT/nextflow.log" 2>&1; then
+    grep ERROR "$ROOT/nextflow.log" | head -n 3 >&2
+    if grep -q 'Could not transfer\|Unknown host\|Connection refused' "$ROOT/nextflow.log"; then
+      say "Maven Central cannot be reached: Nextflow is not installed"
+      return 3
+    fi
+    return 1
+  fi
+}
+
 install() { # install NAME
-  local name=$1 dir=$ROOT/$1 want
+  local name=$1 dir=$ROOT/$1 want stamp
   if ! want=$(packages "$name"); then
     say "there is no $name, only: $ALL"
     return 2
   fi
+  stamp=$want
+  if [[ $name == nextflow ]]; then stamp+=" Nextflow $NEXTFLOW"; fi
   # The stamp is written last: an installation that was cut off has none.
-  if [[ "$(cat "$dir/stamp" 2>/dev/null)" == "$want" ]]; then return 0; fi
+  if [[ "$(cat "$dir/stamp" 2>/dev/null)" == "$stamp" ]]; then return 0; fi
   say "installing $want"
   rm -rf "$dir"
   python3 -m venv "$dir"
@@ -64,7 +97,8 @@ install() { # install NAME
     fi
     return 1
   fi
-  printf '%s\n' "$want" >"$dir/stamp"
+  if [[ $name == nextflow ]]; then jars "$dir" || return; fi
+  printf '%s\n' "$stamp" >"$dir/stamp"
 }
 
 mkdir -p "$ROOT"

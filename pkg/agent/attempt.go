@@ -260,7 +260,11 @@ func (t *attempt) execute(ctx context.Context) wire.Report {
 	t.out.phase()
 	if stopped, err := t.runTask(); err != nil || stopped {
 		t.flushLeft(ctx)
-		return t.linger(ctx, t.failed(wire.PhaseRun, err))
+		report := t.failed(wire.PhaseRun, err)
+		if report.Event == wire.Failed {
+			t.putOnFailure(t.unlessStopped)
+		}
+		return t.linger(ctx, report)
 	}
 	if err := t.mounts.flush(t.unlessStopped); err != nil {
 		return t.failed(wire.PhaseOutputs, err)

@@ -349,6 +349,19 @@ func (t *attempt) putOutput(ctx context.Context, out wire.Output) error {
 	return t.transfer().Put(ctx, t.dirs.output, path.Clean(out.Path), uri)
 }
 
+// putOnFailure copies what a command that failed has left of the outputs that are wanted even then. What cannot be
+// copied is said in the log alone: it is the command's failure that is reported.
+func (t *attempt) putOnFailure(ctx context.Context) {
+	for _, out := range t.work.Outputs {
+		if !out.OnFailure || out.URI == "" {
+			continue
+		}
+		if err := t.putOutput(ctx, out); err != nil {
+			t.out.note(fmt.Sprintf("output %s to %s: %s", out.Name, out.URI, err))
+		}
+	}
+}
+
 // unwanted tells what of the output directory is not kept: nothing when no output names a path, or one wants all.
 func (t *attempt) unwanted() func(string) bool {
 	var wanted []string

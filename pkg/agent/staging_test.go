@@ -166,6 +166,30 @@ func TestDeclaredOutputsAreKeptAndCopied(t *testing.T) {
 	}
 }
 
+func TestOutputsThatAreWantedOfAFailureAreCopied(t *testing.T) {
+	b := agenttest.New(t)
+	start(t, b, node, agent.Config{})
+	to := t.TempDir()
+	w := task(t, "a1", `cd $TRADEWIND_OUTPUT; echo e > err; echo m > model; echo no such file; exit 3`)
+	w.Outputs = []wire.Output{
+		{Name: "bad", Path: "err", URI: "ftp://h/x", OnFailure: true},
+		{Name: "err", Path: "err", URI: to + "/err", OnFailure: true},
+		{Name: "none", Path: "none", URI: to + "/none", OnFailure: true},
+		{Name: "model", Path: "model", URI: to + "/model"},
+	}
+	b.Run(node, w)
+	r := b.Result(node, "a1")
+	if r.Event != wire.Failed || r.Phase != wire.PhaseRun || r.ExitCode != 3 || r.Message != "no such file" {
+		t.Errorf("%+v", r)
+	}
+	if got, want := files(t, to), (map[string]string{"err": "e\n"}); !maps.Equal(got, want) {
+		t.Errorf("copied %v, want %v", got, want)
+	}
+	if log := b.Log(node, "a1"); !strings.Contains(log, "output bad to ftp://h/x: ") {
+		t.Errorf("log %q", log)
+	}
+}
+
 func TestOutputsThatCannotBeKeptFailTheTask(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})

@@ -163,6 +163,7 @@ func (a *API) tesTask(ctx context.Context, id string, v tes.View) (tes.Task, err
 		}
 		t.Logs = append(t.Logs, log)
 	}
+	t.Explain(d.Reason)
 	return t, nil
 }
 

@@ -3,6 +3,7 @@ package api_test
 import (
 	"encoding/json"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/tradewind-broker/tradewind/pkg/api/apitest"
@@ -69,5 +70,28 @@ func TestATaskOfTES(t *testing.T) {
 	}
 	if status := ask("POST", "/tasks", `{"executors":[{"image":"a","command":[]}]}`, nil); status != 422 {
 		t.Errorf("no command: %d", status)
+	}
+}
+
+// TestATaskThatNoMachineCanRunSaysWhy has the reason of a task without an attempt where clients look for it.
+func TestATaskThatNoMachineCanRunSaysWhy(t *testing.T) {
+	w := apitest.New(t)
+	var made struct{ ID string }
+	r := w.Request("POST", "/ga4gh/tes/v1/tasks",
+		`{"executors":[{"image":"ubuntu","command":["true"]}],"resources":{"backend_parameters":{"budget":"0.001"}}}`)
+	defer r.Body.Close() //nolint:errcheck // of a test
+	if err := json.NewDecoder(r.Body).Decode(&made); err != nil {
+		t.Fatal(err)
+	}
+	w.Drain()
+	var task tes.Task
+	r = w.Request("GET", "/ga4gh/tes/v1/tasks/"+made.ID+"?view=FULL", "")
+	defer r.Body.Close() //nolint:errcheck // of a test
+	if err := json.NewDecoder(r.Body).Decode(&task); err != nil {
+		t.Fatal(err)
+	}
+	if task.State != tes.SystemError || len(task.Logs) != 1 || len(task.Logs[0].SystemLogs) != 1 ||
+		!strings.Contains(task.Logs[0].SystemLogs[0], "no plan costs less than") {
+		t.Errorf("%s: %+v", task.State, task.Logs)
 	}
 }

@@ -268,6 +268,9 @@ type Output struct {
 	Path string `json:"path,omitempty"` // what to keep, relative to $TRADEWIND_OUTPUT; empty is all of it
 	URI  string `json:"uri,omitempty"`  // copied there as well when set
 	Size GiB    `json:"size,omitempty"`
+	// OnFailure has it copied to URI also when the command fails, where it is there then: what an engine reads of a
+	// task that failed. No file says so.
+	OnFailure bool `json:"onFailure,omitempty"`
 }
 
 // Checkpoint says how a task saves its progress.

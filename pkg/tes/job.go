@@ -48,18 +48,20 @@ func Job(t Task) (*dag.Job, error) {
 			if in.Type == Directory {
 				uri = strings.TrimSuffix(uri, "/") + "/"
 			}
-			if err := dag.CheckURI(uri); err != nil {
+			if err := checkURL(uri); err != nil {
 				return refuse(fault.Within("inputs"+fault.Index(i), fault.Within("url", err)))
 			}
 			task.Inputs = append(task.Inputs, dag.Input{URI: uri, Path: path.Clean(in.Path)})
 		}
 	}
 	for i, out := range t.Outputs {
-		if err := dag.CheckURI(out.URL); err != nil {
+		if err := checkURL(out.URL); err != nil {
 			return refuse(fault.Within("outputs"+fault.Index(i), fault.Within("url", err)))
 		}
 		name := strconv.Itoa(i)
-		task.Outputs = append(task.Outputs, dag.Output{Name: "output-" + name, Path: name, URI: out.URL})
+		task.Outputs = append(task.Outputs, dag.Output{
+			Name: "output-" + name, Path: name, URI: out.URL, OnFailure: true,
+		})
 	}
 	task.Run = t.script()
 	document, err := json.Marshal(t)
@@ -71,6 +73,19 @@ func Job(t Task) (*dag.Job, error) {
 		return nil, err
 	}
 	return job, nil
+}
+
+// checkURL takes a URL, or the path of a file on the machine that the task runs on, as TES does. Unlike a job's file a
+// task lies in no folder that a path could begin at.
+func checkURL(s string) error {
+	if err := dag.CheckURI(s); err != nil {
+		return err
+	}
+	if !strings.Contains(s, "://") && !path.IsAbs(s) {
+		return fault.New(fault.Quote(s)+" is neither a URL nor an absolute path",
+			"such as s3://bucket/key or /data/file")
+	}
+	return nil
 }
 
 // jobName is what of a task's name can be a job's.
@@ -114,10 +129,10 @@ func check(t *Task) error { //nolint:gocyclo // a line for each field
 	}
 	for i, out := range t.Outputs {
 		err := checkPath("path", out.Path)
-		if err == nil && wild(out.Path) && !strings.HasPrefix(out.Path, out.PathPrefix) || wild(out.PathPrefix) {
+		if err == nil && out.wild() && !strings.HasPrefix(out.Path, out.PathPrefix) || wild(out.PathPrefix) {
 			err = fault.Within("path_prefix", fault.New(fault.Quote(out.PathPrefix)+" does not begin the path", ""))
 		}
-		if err == nil && wild(out.Path) && out.PathPrefix == "" {
+		if err == nil && out.wild() && out.PathPrefix == "" {
 			err = fault.Within("path_prefix", fault.New("is empty", "a path with wildcards needs one"))
 		}
 		if err != nil {

@@ -57,7 +57,7 @@ func (o *Output) file(name string, size int64) OutputFileLog {
 	if name != "" {
 		f.URL = strings.TrimSuffix(o.URL, "/") + "/" + name
 		f.Path = path.Join(o.Path, name)
-		if wild(o.Path) {
+		if o.wild() {
 			f.Path = path.Join(o.PathPrefix, name)
 		}
 	}

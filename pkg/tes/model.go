@@ -71,7 +71,7 @@ type Output struct {
 	Name        string   `json:"name,omitempty"`
 	Description string   `json:"description,omitempty"`
 	URL         string   `json:"url" doc:"Where it is copied to"`
-	Path        string   `json:"path" doc:"Absolute, in the container; may have wildcards"`
+	Path        string   `json:"path" doc:"Absolute, in the container; may have wildcards, with a path_prefix"`
 	PathPrefix  string   `json:"path_prefix,omitempty" doc:"Cut off what matches wildcards"`
 	Type        FileType `json:"type,omitempty" enum:"FILE,DIRECTORY"`
 }

@@ -21,9 +21,18 @@ tes_end() {
   cat "$tes/o" "$tes/e"
 }
 tes_left() { printf '\n== tes output %s %s %s\n' "$1" $(wc -c <"$2") "$3"; }
+tes_put() {
+  if [ -d "$2" ]; then
+    mkdir -p "$3" && cp -RL "$2/." "$3/" || return 1
+    (cd "$3" && find . -type f) | while IFS= read -r f; do tes_left "$1" "$3/$f" "$4${4:+/}${f#./}"; done
+  else
+    cp "$2" "$3" && tes_left "$1" "$3" "$4"
+  fi
+}
 `
 
-// script runs the executors in order, and then puts what they left where the agent looks for it.
+// script runs the executors in order, and then puts what they left where the agent looks for it. It does so also after
+// one that failed, as far as there is something: engines read of a failed task what it has printed into its files.
 func (t *Task) script() string {
 	var b strings.Builder
 	b.WriteString(prelude)
@@ -38,17 +47,30 @@ func (t *Task) script() string {
 		}
 	}
 	for _, out := range t.Outputs { // executors may count on the directories
-		if !wild(out.Path) {
+		if !out.wild() {
 			line("mkdir -p %s || exit 125", quote(path.Dir(out.Path)))
 		}
 	}
+	line("tes_leave() {")
+	for i, out := range t.Outputs {
+		line("(") // one that cannot be put keeps none of the others back
+		out.write(line, i, t.ofNextflow())
+		line(") || tes_bad=125")
+	}
+	line("return ${tes_bad:-0}\n}")
 	for i, e := range t.Executors {
 		e.write(line, i)
 	}
-	for i, out := range t.Outputs {
-		out.write(line, i)
-	}
+	line("tes_leave")
 	return b.String()
+}
+
+// ofNextflow says whether a task is one of Nextflow, known by the names of its script and of the file of its exit code.
+// It looks itself for what a task should have left, and names also what may be left out: of other tasks an output that
+// is missing is a failure.
+func (t *Task) ofNextflow() bool {
+	return slices.ContainsFunc(t.Inputs, func(in Input) bool { return path.Base(in.Path) == ".command.run" }) &&
+		slices.ContainsFunc(t.Outputs, func(out Output) bool { return path.Base(out.Path) == ".exitcode" })
 }
 
 func (e *Executor) write(line func(string, ...any), i int) {
@@ -80,26 +102,27 @@ func (e *Executor) write(line func(string, ...any), i int) {
 	line(") <%s >%s 2>%s", stdin, stdout, stderr)
 	line(`tes_code=$?; tes_end %d "$tes_start" "$tes_code" %s %s`, i, stdout, stderr)
 	if !e.IgnoreError {
-		line(`[ "$tes_code" = 0 ] || exit "$tes_code"`)
+		line(`[ "$tes_code" = 0 ] || { tes_leave >/dev/null 2>&1; exit "$tes_code"; }`)
 	}
 }
 
-func (o *Output) write(line func(string, ...any), i int) {
+func (o *Output) write(line func(string, ...any), i int, mayMiss bool) {
 	to := fmt.Sprintf(`"$TRADEWIND_OUTPUT"/%d`, i)
-	switch {
-	case wild(o.Path):
+	if o.wild() {
 		line("mkdir -p %s", to)
-		line("for f in %s; do [ -f \"$f\" ] || continue; r=${f#%s}; r=${r#/}", pattern(o.Path), quote(o.PathPrefix))
-		line(`case $r in */*) mkdir -p %s/"${r%%/*}";; esac; cp "$f" %[1]s/"$r" && `+
-			`tes_left %d "$f" "$r" || exit 125; done`,
-			to, i)
-	case o.Type == Directory:
-		line("mkdir -p %s && cp -R %s/. %[1]s/ || exit 125", to, quote(o.Path))
-		line(`(cd %s && find . -type f) | while read -r f; do tes_left %d %[1]s/"$f" "${f#./}"; done`, to, i)
-	default:
-		line(`if [ -d %s ]; then cp -R %[1]s %s; elif [ -e %[1]s ]; then cp %[1]s %[2]s && tes_left %d %[2]s ""; fi`,
-			quote(o.Path), to, i)
+		line("for f in %s; do [ -e \"$f\" ] || continue; r=${f#%s}; r=${r#/}", pattern(o.Path), quote(o.PathPrefix))
+		line(`case $r in */*) mkdir -p %s/"${r%%/*}";; esac`, to)
+		line(`tes_put %d "$f" %s/"$r" "$r" || exit 125; done`, i, to)
+		return
 	}
+	missing := "true" // the agent says so
+	switch {
+	case mayMiss:
+		missing = "mkdir -p " + to // an empty directory, of which nothing is copied
+	case o.Type == Directory:
+		missing = fmt.Sprintf("echo %s >&2; exit 125", quote("there is no directory "+o.Path))
+	}
+	line("if [ -e %[1]s ]; then tes_put %[2]d %[1]s %[3]s ''; else %[4]s; fi", quote(o.Path), i, to, missing)
 }
 
 // quote makes one word of a shell's.
@@ -107,6 +130,12 @@ func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + 
 
 // wild says whether a path has wildcards.
 func wild(p string) bool { return strings.ContainsAny(p, "*?[") }
+
+// wild says whether an output's path has wildcards. A bracket without a prefix to cut off is of a name: engines that
+// take only stars and question marks for wildcards send such names as they are.
+func (o *Output) wild() bool {
+	return strings.ContainsAny(o.Path, "*?") || o.PathPrefix != "" && wild(o.Path)
+}
 
 // pattern quotes all of a path but its wildcards.
 func pattern(p string) string {

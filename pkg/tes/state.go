@@ -1,6 +1,7 @@
 package tes
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
@@ -46,6 +47,25 @@ func failed(reason string) State {
 
 // systemFailure is the exit code of the script where not an executor but its own part failed.
 const systemFailure = "125"
+
+// Explain puts why a task failed that is over among what the system says of its last attempt. One for which no machine
+// could be had has no attempt: it gets a log of that alone, as there is no other place that clients look at. Logs come
+// in the order of the attempts, but for Nextflow the last comes first: it reads the exit code of the first log alone,
+// and would take a task for failed whose machine was taken once.
+func (t *Task) Explain(reason string) {
+	if (t.State == SystemError || t.State == ExecutorError) && reason != "" {
+		if len(t.Logs) == 0 {
+			t.Logs = []TaskLog{{Logs: []ExecutorLog{}, Outputs: []OutputFileLog{}}}
+		}
+		last := &t.Logs[len(t.Logs)-1]
+		if !slices.Contains(last.SystemLogs, reason) {
+			last.SystemLogs = append(last.SystemLogs, reason)
+		}
+	}
+	if t.ofNextflow() {
+		slices.Reverse(t.Logs)
+	}
+}
 
 // Show is what a view has of a task.
 func (t Task) Show(v View) Task {

@@ -27,8 +27,8 @@ func Command(a *command.App, brokers Brokers) *cobra.Command {
 		Use:   "tes",
 		Short: "Let workflow engines on this computer use a broker by GA4GH TES",
 		Long: "Listens on a port of this computer, on loopback alone, and passes on what clients of GA4GH TES ask\n" +
-			"there: Snakemake, cwl-tes, py-tes. Requests to a deployment on AWS are signed with your credentials,\n" +
-			"which those clients cannot do. It prints the URL and the token that they need; the token is good until\n" +
+			"there: Snakemake, Nextflow, cwl-tes, py-tes. Requests to a deployment on AWS are signed with your\n" +
+			"credentials, which those clients cannot do. It prints the URL and the token that they need; the token is good until\n" +
 			"the command ends, or is that of $" + EnvToken + ". It goes on until Ctrl-C.",
 		Example: "  tradewind tes --endpoint https://abc123.execute-api.us-east-1.amazonaws.com\n" +
 			"  tradewind tes --port 8000",
@@ -67,6 +67,7 @@ func serve(ctx context.Context, a *command.App, b loopback.Asked, where string, 
 		url := "http://" + address + "/ga4gh/tes"
 		return a.Printf("TES of %s\n  url    %s\n  token  %s\n\nSnakemake:  export SNAKEMAKE_TES_TOKEN=%[3]s\n"+
 			"            snakemake --executor tes --tes-url %[2]s ...\n"+
+			"Nextflow:   tes { endpoint = '%[2]s'; oauthToken = '%[3]s' }\n"+
 			"cwl-tes:    cwl-tes --tes %[4]s ...\n"+
 			"py-tes:     tes.HTTPClient(%[2]q, token=%[3]q)\n\nCtrl-C ends it.\n", where, url, token,
 			"http://tes:"+token+"@"+strings.TrimPrefix(url, "http://"))

@@ -202,6 +202,8 @@ type Output struct {
 	Name string `json:"name"`
 	Path string `json:"path,omitempty"`
 	URI  string `json:"uri,omitempty"`
+	// OnFailure has it copied to URI also when the command fails, where it is there then.
+	OnFailure bool `json:"onFailure,omitempty"`
 }
 
 // Checkpoint says how to save progress. In a task of several nodes it is the directory of rank 0 that is saved, and

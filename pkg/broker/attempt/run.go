@@ -67,7 +67,9 @@ func Assignment(cfg record.Config, job record.Job, spec *dag.Job, cl record.Clus
 		})
 	}
 	for _, out := range t.Outputs {
-		a.Outputs = append(a.Outputs, wire.Output{Name: out.Name, Path: out.Path, URI: out.URI})
+		a.Outputs = append(a.Outputs, wire.Output{
+			Name: out.Name, Path: out.Path, URI: out.URI, OnFailure: out.OnFailure,
+		})
 	}
 	return a
 }

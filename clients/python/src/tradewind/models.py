@@ -845,6 +845,7 @@ class Output(BaseModel):
         populate_by_name=True,
     )
     name: str
+    on_failure: Annotated[bool | None, Field(alias='onFailure')] = None
     path: str | None = None
     uri: str | None = None
 
@@ -1888,7 +1889,7 @@ class TesOutput(BaseModel):
     name: str | None = None
     path: str
     """
-    Absolute, in the container; may have wildcards
+    Absolute, in the container; may have wildcards, with a path_prefix
     """
     path_prefix: str | None = None
     """
