@@ -297,16 +297,17 @@ func (m *measure) rows() []report.Row {
 	if m.scale != full {
 		command = fmt.Sprintf("go run ./bench/kube -pods %d -nodes %d -there %d", m.pods, m.nodes, m.there)
 	}
-	by := ""
+	by, kept := "", ""
 	if m.gang != kubernetes.ByGates {
 		by = "gangs bound by `--gang " + m.gang + "`: "
+		kept = " (that all of it had been refused before, its pods show until each is bound)"
 	}
 	rows := []report.Row{
 		{What: fmt.Sprintf("%s%d pods in %d gangs of 1 to 64 on %d nodes, %d of which Karpenter's part made meanwhile: "+
 			"from `tradewind submit` to the last pod bound", by, m.pods, m.gangs, m.there+m.grown, m.grown),
 			Target: "the API server's own pace", Got: seconds(m.ours)},
 		{What: by + "gangs that held nodes with some of their pods while the scheduler had found none for others; " +
-			"the longest", Target: "none", Got: fmt.Sprintf("%d; %s", m.saw.refusals, seconds(m.saw.refused))},
+			"the longest" + kept, Target: "none", Got: fmt.Sprintf("%d; %s", m.saw.refusals, seconds(m.saw.refused))},
 		{What: by + "longest from the first pod bound to the last of a gang: on nodes that were there; on new ones",
 			Target: "the scheduler's own pace", Got: seconds(m.saw.held) + "; " + seconds(m.saw.grown)},
 		{What: by + "the broker's memory: before; at most",

@@ -19,7 +19,7 @@ import (
 
 // Autoscalers make nodes for pods that wait alone. Were those the gang's own, half of it would be bound for minutes
 // while the other half waits for nodes. So placeholders go first: one for each pod of the gang, which asks for the same
-// and does nothing. When all of them have a node the gang takes their places as a whole, and they go.
+// and does nothing. When all of them have a node they go, and the gang takes their places as a whole.
 
 // labelPlaceholder marks the placeholders of one cluster of the broker's. They have none of the labels of machines.
 const labelPlaceholder = "tradewind.dev/placeholder-for"
@@ -35,10 +35,13 @@ func (g *gang) placeholders(ctx context.Context) ([]corev1.Pod, error) {
 	return g.place.pods(ctx, labelPlaceholder+"="+g.placeholderLabel())
 }
 
-// grow waits until there is room for all pods that have no node yet. It fails with Capacity and the scheduler's words
-// when for GrowWithin no placeholder has got a node. Placeholders are left only where ctx ends first: a launch that is
-// made again goes on with them. Where the cluster does not allow them it does nothing: the gang's own pods wait for
-// nodes then.
+// grow waits until there is room for all pods that have no node yet, and until no other gang's placeholder waits for a
+// node: it would take the place of the first one that leaves. For that it waits as long as a node takes to come, a fifth
+// of GrowWithin at most.
+//
+// It fails with Capacity and the scheduler's words when for GrowWithin no placeholder has got a node. Placeholders are
+// left only where ctx ends first: a launch that is made again goes on with them. Where the cluster does not allow them
+// it does nothing: the gang's own pods wait for nodes then.
 func (g *gang) grow(ctx context.Context, arch string) (err error) {
 	first, err := g.first(ctx)
 	if err != nil {
@@ -52,6 +55,9 @@ func (g *gang) grow(ctx context.Context, arch string) (err error) {
 	if err := g.follow(ctx); err != nil {
 		return err
 	}
+	gr := g.c.grounds[g.place.Name]
+	defer gr.waits(g.spec.Cluster, 0)
+	var whole time.Time // since when all placeholders have had a node
 	for {
 		if _, err := g.pods(ctx); err != nil {
 			return err
@@ -62,10 +68,14 @@ func (g *gang) grow(ctx context.Context, arch string) (err error) {
 			return err
 		}
 		placed := bound(have)
-		if placed >= wanted {
-			// The gang goes before its placeholders leave. Where these have a lower priority, the scheduler keeps the
-			// room of each for a pod of the gang; else another's placeholder may be faster.
-			return g.pass(ctx)
+		gr.waits(g.spec.Cluster, wanted-placed)
+		if placed < wanted {
+			whole = time.Time{}
+		} else if whole.IsZero() {
+			whole = time.Now()
+		}
+		if placed >= wanted && (gr.quiet() || time.Since(whole) >= g.c.cfg.GrowWithin/5) {
+			return g.enter(ctx)
 		}
 		err = g.addPlaceholders(ctx, first, arch, have, wanted)
 		if kind := cloud.KindOf(Typed(err)); kind == cloud.Quota || kind == cloud.Invalid {

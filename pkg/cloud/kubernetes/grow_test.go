@@ -249,6 +249,39 @@ func TestPlaceholdersComeAfterWhoWasPromisedRoom(t *testing.T) {
 	}
 }
 
+// Placeholders that leave while another gang's wait for a node would give their place to those.
+func TestPlaceholdersStayWhileOthersWait(t *testing.T) {
+	w, more := growing(t)
+	done := make(chan error, 2)
+	launch := func(name string) {
+		go func() {
+			_, err := w.driver.Launch(t.Context(), spec(name, 3))
+			done <- err
+		}()
+	}
+	launch("first")
+	w.await("placeholders of the first", func() bool { return w.count() == counts{gang: 3, placeholders: 3, placed: 2} })
+	launch("second")
+	w.await("placeholders of both", func() bool { return w.count() == counts{gang: 6, placeholders: 6, placed: 2} })
+	more("b")
+	w.await("placeholders on the new node", func() bool { return w.count().placed == 4 })
+	for range 50 { // as long as a gang would take to take its place
+		if n := w.count(); n.bound > 0 {
+			t.Fatalf("one has taken its place while the other waits: %+v", n)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	more("c")
+	for range 2 {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	if n := w.count(); n != (counts{gang: 6, bound: 6}) {
+		t.Errorf("in the end: %+v", n)
+	}
+}
+
 // other has somebody else's pod ask for a CPU.
 func (w *world) other(name string) {
 	w.Helper()

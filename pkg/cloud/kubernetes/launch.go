@@ -77,7 +77,7 @@ type gang struct {
 	shape Shape
 	bound int // pods that have a node, as far as is known
 
-	passed  func()          // lets the next gang pass; nil before this one has
+	entered func()          // lets the next gang enter; nil before this one has
 	through func()          // says that what it was promised is taken; nil where it waits for new nodes
 	before  []chan struct{} // of those that were promised room before
 }

@@ -24,17 +24,23 @@ const (
 )
 
 // pass waits until the gang may go, and lets its pods go. The next one does when this one leaves, or has had
-// passWithin. A gang that has passed does not pass again.
+// passWithin.
 func (g *gang) pass(ctx context.Context) error {
-	if g.passed != nil {
-		return nil
+	if err := g.enter(ctx); err != nil || g.place.Gang.foreign() { // others' pods have not been held back
+		return err
 	}
-	if g.place.Gang.foreign() { // its pods have not been held back
-		g.passed = func() {}
-		time.AfterFunc(passWithin, g.taken)
+	return g.release(ctx)
+}
+
+// enter waits until the gang may go. One that has entered does not wait again.
+func (g *gang) enter(ctx context.Context) error {
+	if g.entered != nil {
 		return nil
 	}
 	gate, n := g.c.grounds[g.place.Name].gate, min(int64(g.spec.Nodes), bindingAtOnce)
+	if g.place.Gang.foreign() {
+		n = 0 // its scheduler binds it at once
+	}
 	if err := gate.Acquire(ctx, n); err != nil {
 		return err
 	}
@@ -43,11 +49,11 @@ func (g *gang) pass(ctx context.Context) error {
 		g.taken()
 	})
 	late := time.AfterFunc(passWithin, done)
-	g.passed = func() {
+	g.entered = func() {
 		late.Stop()
 		done()
 	}
-	return g.release(ctx)
+	return nil
 }
 
 // taken says that nobody has to wait for the gang to take what it was promised.
@@ -72,8 +78,8 @@ func (g *gang) follow(ctx context.Context) error {
 
 // leave says that the gang has its nodes, or is given up.
 func (g *gang) leave() {
-	if g.passed != nil {
-		g.passed()
+	if g.entered != nil {
+		g.entered()
 	}
 	g.taken()
 }

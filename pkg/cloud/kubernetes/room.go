@@ -22,6 +22,9 @@ type grounds struct {
 	promised map[string]promise  // by cluster's label
 	calls    chan struct{}       // those under way that make and release pods
 	gate     *semaphore.Weighted // pods that have been let go and have no node yet
+
+	growing sync.Mutex
+	pending map[string]int // placeholders without a node, by the cluster that they are for
 }
 
 // promise is room that a gang was found: its pods have been let go, and not all have a node yet.
@@ -44,7 +47,24 @@ func (p *promise) left(cluster string, bound map[string]int) int {
 
 func newGrounds() *grounds {
 	return &grounds{turn: make(chan struct{}, 1), promised: map[string]promise{},
-		calls: make(chan struct{}, placeAtOnce), gate: semaphore.NewWeighted(bindingAtOnce)}
+		calls: make(chan struct{}, placeAtOnce), gate: semaphore.NewWeighted(bindingAtOnce),
+		pending: map[string]int{}}
+}
+
+// waits notes how many of a cluster's placeholders have no node.
+func (gr *grounds) waits(cluster string, n int) {
+	gr.growing.Lock()
+	defer gr.growing.Unlock()
+	if gr.pending[cluster] = n; n <= 0 {
+		delete(gr.pending, cluster)
+	}
+}
+
+// quiet says that no placeholder waits for a node.
+func (gr *grounds) quiet() bool {
+	gr.growing.Lock()
+	defer gr.growing.Unlock()
+	return len(gr.pending) == 0
 }
 
 // call waits until fewer than placeAtOnce calls are under way.
