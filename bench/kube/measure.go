@@ -303,8 +303,8 @@ func (m *measure) rows() []report.Row {
 		kept = " (that all of it had been refused before, its pods show until each is bound)"
 	}
 	rows := []report.Row{
-		{What: fmt.Sprintf("%s%d pods in %d gangs of 1 to 64 on %d nodes, %d of which Karpenter's part made meanwhile: "+
-			"from `tradewind submit` to the last pod bound", by, m.pods, m.gangs, m.there+m.grown, m.grown),
+		{What: fmt.Sprintf("%s%d pods in %d gangs of 1 to 64 on %d nodes, %d of which Karpenter's part made "+
+			"meanwhile: from `tradewind submit` to the last pod bound", by, m.pods, m.gangs, m.there+m.grown, m.grown),
 			Target: "the API server's own pace", Got: seconds(m.ours)},
 		{What: by + "gangs that held nodes with some of their pods while the scheduler had found none for others; " +
 			"the longest" + kept, Target: "none", Got: fmt.Sprintf("%d; %s", m.saw.refusals, seconds(m.saw.refused))},
@@ -314,8 +314,8 @@ func (m *measure) rows() []report.Row {
 			Got: fmt.Sprintf("%.0f MiB; %.0f MiB", m.idle, m.most)},
 	}
 	if m.peer {
-		rows = append(rows, report.Row{What: "the same pods without gates by `kubectl apply`: to its end; to the last " +
-			"pod bound", Target: "beside it", Got: seconds(m.made) + "; " + seconds(m.theirs)})
+		rows = append(rows, report.Row{What: "the same pods without gates by `kubectl apply`: to its end; to the " +
+			"last pod bound", Target: "beside it", Got: seconds(m.made) + "; " + seconds(m.theirs)})
 	}
 	for i := range rows {
 		rows[i].Command = command

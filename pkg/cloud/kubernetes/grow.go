@@ -36,8 +36,8 @@ func (g *gang) placeholders(ctx context.Context) ([]corev1.Pod, error) {
 }
 
 // grow waits until there is room for all pods that have no node yet, and until no other gang's placeholder waits for a
-// node: it would take the place of the first one that leaves. For that it waits as long as a node takes to come, a fifth
-// of GrowWithin at most.
+// node: it would take the place of the first one that leaves. For that it waits as long as a node takes to come, a
+// fifth of GrowWithin at most.
 //
 // It fails with Capacity and the scheduler's words when for GrowWithin no placeholder has got a node. Placeholders are
 // left only where ctx ends first: a launch that is made again goes on with them. Where the cluster does not allow them
