@@ -66,7 +66,7 @@ func command(ctx context.Context, args []string) error {
 	flags.IntVar(&s.large, "large", 4, "how many large files")
 	flags.IntVar(&s.small, "files", 100_000, "how many files of 4 KiB")
 	flags.IntVar(&s.repeat, "repeat", 7, "rounds of each row at most")
-	flags.DurationVar(&s.enough, "enough", 3*time.Minute, "no further round of a row that has taken this long")
+	flags.DurationVar(&s.enough, "enough", 90*time.Second, "no further round of a row that has taken this long")
 	flags.IntVar(&s.nodes, "nodes", 16, "processes that bring the same input")
 	flags.IntVar(&s.width, "width", 50, "MB a second that the store gives all of them together")
 	flags.Int64Var(&s.spread, "spread", 128, "MiB of that input")
