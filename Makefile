@@ -253,7 +253,7 @@ bench-failover-aws: rehearse-clouds-setup ## The same by the Lambda functions on
 	$(REHEARSAL)/rehearse -clouds -refusals 200 -assembly $(REHEARSAL)/cdk-clouds.out -assets $(REHEARSAL) -results bench/RESULTS.md
 
 .PHONY: bench-data
-bench-data: emulators ## Move files beside rclone and s5cmd, and pass them on between nodes (half an hour, 20 GB of disk); writes its section of bench/RESULTS.md
+bench-data: emulators ## Move files beside rclone and s5cmd, and pass them on between nodes (half an hour, 40 GB of disk); writes its section of bench/RESULTS.md
 	scripts/bench-data.sh
 	$(GO) run ./bench/data -report bench/RESULTS.md
 
