@@ -18,7 +18,9 @@ func TestAmountsAreReadAsPeopleWriteThem(t *testing.T) {
 			t.Errorf("%q is read as %q, %v", in, &f, err)
 		}
 	}
-	for _, bad := range []string{"", "x", "memory", "memory=", "memory=-1", "=4", "A100=Inf", "A100=NaN", "vcpus=1,,", "vcpus=1e99"} {
+	for _, bad := range []string{
+		"", "x", "memory", "memory=", "memory=-1", "=4", "A100=Inf", "A100=NaN", "vcpus=1,,", "vcpus=1e99",
+	} {
 		var f quota.Flag
 		if err := f.Set(bad); err == nil {
 			t.Errorf("%q is read as %q", bad, &f)

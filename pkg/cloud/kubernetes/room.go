@@ -23,7 +23,7 @@ type grounds struct {
 	calls    chan struct{}       // those under way that make and release pods
 	gate     *semaphore.Weighted // pods that have been let go and have no node yet
 
-	growing sync.Mutex
+	mu      sync.Mutex     // of pending
 	pending map[string]int // placeholders without a node, by the cluster that they are for
 }
 
@@ -53,8 +53,8 @@ func newGrounds() *grounds {
 
 // waits notes how many of a cluster's placeholders have no node.
 func (gr *grounds) waits(cluster string, n int) {
-	gr.growing.Lock()
-	defer gr.growing.Unlock()
+	gr.mu.Lock()
+	defer gr.mu.Unlock()
 	if gr.pending[cluster] = n; n <= 0 {
 		delete(gr.pending, cluster)
 	}
@@ -62,8 +62,8 @@ func (gr *grounds) waits(cluster string, n int) {
 
 // quiet says that no placeholder waits for a node.
 func (gr *grounds) quiet() bool {
-	gr.growing.Lock()
-	defer gr.growing.Unlock()
+	gr.mu.Lock()
+	defer gr.mu.Unlock()
 	return len(gr.pending) == 0
 }
 
