@@ -17,6 +17,7 @@ import (
 	"log"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"regexp"
 	"time"
 
@@ -140,7 +141,7 @@ func (b *bench) rows(ctx context.Context, s settings, hold func(contest) error) 
 	}
 	defer a.stop()
 	for _, w := range []workload{large, small} {
-		if err := b.both(ctx, s, a, "S3", w, hold); err != nil {
+		if err := errors.Join(b.up(ctx, s, a, "S3", w, hold), b.down(ctx, s, a, "S3", w, hold)); err != nil {
 			return "", err
 		}
 	}
@@ -162,7 +163,7 @@ func (b *bench) rows(ctx context.Context, s settings, hold func(contest) error) 
 	}
 	for name, open := range map[string]func() (*place, error){
 		"Google": func() (*place, error) { return openGCS(ctx) },
-		"Azure":  func() (*place, error) { return openAzure(ctx, b.dir+"/az") },
+		"Azure":  func() (*place, error) { return openAzure(ctx, filepath.Join(b.dir, "az")) },
 	} {
 		if err := b.elsewhere(ctx, s, a, name, open, fewer, hold); err != nil {
 			return "", err
@@ -171,27 +172,37 @@ func (b *bench) rows(ctx context.Context, s settings, hold func(contest) error) 
 	return b.spreads(ctx, s, a)
 }
 
-// elsewhere holds the contests of a place that is not S3.
+// elsewhere holds the contests of a place that is not S3. Each row has a server of its own: one of them keeps on its disk
+// for minutes what was removed from it, and a row writes some ten gigabytes.
 func (b *bench) elsewhere(ctx context.Context, s settings, a *place, name string,
 	open func() (*place, error), w workload, hold func(contest) error,
 ) error {
-	at, err := open()
-	if absent(err) {
-		s.tell("%s: left out: %v", name, err)
-		return nil
+	across := "S3 to " + name + ", " + sizes(w)
+	for _, row := range []func(*place) error{
+		func(at *place) error { return b.up(ctx, s, at, name, w, hold) },
+		func(at *place) error { return b.down(ctx, s, at, name, w, hold) },
+		func(at *place) error {
+			if !s.only.MatchString(across) {
+				return nil
+			}
+			return b.cross(ctx, a, at, across, w, hold)
+		},
+	} {
+		at, err := open()
+		if absent(err) {
+			s.tell("%s: left out: %v", name, err)
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		err = row(at)
+		at.stop()
+		if err != nil {
+			return err
+		}
 	}
-	if err != nil {
-		return err
-	}
-	defer at.stop()
-	if err := b.both(ctx, s, at, name, w, hold); err != nil {
-		return err
-	}
-	what := "S3 to " + name + ", " + sizes(w)
-	if !s.only.MatchString(what) {
-		return nil
-	}
-	return b.cross(ctx, a, at, what, w, hold)
+	return nil
 }
 
 func sizes(w workload) string {
@@ -201,22 +212,26 @@ func sizes(w workload) string {
 	return fmt.Sprintf("%d × %d MiB", w.files, w.size>>20)
 }
 
-// both holds the contests of a workload up and down.
-func (b *bench) both(ctx context.Context, s settings, at *place, name string, w workload,
-	hold func(contest) error,
-) error {
+// up holds the contest of a workload that goes to a place.
+func (b *bench) up(ctx context.Context, s settings, at *place, name string, w workload, hold func(contest) error) error {
 	what := name + ", " + sizes(w)
-	if !s.only.MatchString(what+" up") && !s.only.MatchString(what+" down") {
+	if !s.only.MatchString(what + " up") {
 		return nil
 	}
 	if err := b.make(w); err != nil {
 		return err
 	}
-	if err := hold(b.uploads(at, what, w)); err != nil {
-		return err
-	}
+	return hold(b.uploads(at, what, w))
+}
+
+// down holds the contest of a workload that comes from a place.
+func (b *bench) down(ctx context.Context, s settings, at *place, name string, w workload, hold func(contest) error) error {
+	what := name + ", " + sizes(w)
 	if !s.only.MatchString(what + " down") {
 		return nil
+	}
+	if err := b.make(w); err != nil {
+		return err
 	}
 	c, err := b.downloads(ctx, at, what, w, b.programs(at))
 	if err == nil {

@@ -110,7 +110,7 @@ func makeGCS(ctx context.Context, endpoint string) (grant.Store, error) {
 	return gcsgrant.New(gcsgrant.Options{Account: "bench@example.com", Sign: gcsgrant.RSA(key), Endpoint: endpoint})
 }
 
-// openAzure starts an Azurite.
+// openAzure starts an Azurite, whose folder goes with it.
 func openAzure(ctx context.Context, dir string) (*place, error) {
 	p, err := emulator.Start(servers.AzuriteServer(dir))
 	if err != nil {
@@ -137,7 +137,11 @@ func openAzure(ctx context.Context, dir string) (*place, error) {
 		"type": "azureblob", "account": servers.AzureAccount, "key": servers.AzureKey, "endpoint": endpoint,
 	})
 	return &place{
-		uri: "azblob://" + bucketName, remote: "az:" + bucketName, env: env, store: store, stop: p.Stop,
+		uri: "azblob://" + bucketName, remote: "az:" + bucketName, env: env, store: store,
+		stop: func() {
+			p.Stop()
+			_ = os.RemoveAll(dir) // the folder of all goes, too
+		},
 	}, nil
 }
 
