@@ -172,8 +172,8 @@ func (b *bench) rows(ctx context.Context, s settings, hold func(contest) error) 
 	return b.spreads(ctx, s, a)
 }
 
-// elsewhere holds the contests of a place that is not S3. Each row has a server of its own: one of them keeps on its disk
-// for minutes what was removed from it, and a row writes some ten gigabytes.
+// elsewhere holds the contests of a place that is not S3. Each row has a server of its own: one of them keeps on its
+// disk for minutes what was removed from it, and a row writes some ten gigabytes.
 func (b *bench) elsewhere(ctx context.Context, s settings, a *place, name string,
 	open func() (*place, error), w workload, hold func(contest) error,
 ) error {
@@ -213,7 +213,9 @@ func sizes(w workload) string {
 }
 
 // up holds the contest of a workload that goes to a place.
-func (b *bench) up(ctx context.Context, s settings, at *place, name string, w workload, hold func(contest) error) error {
+func (b *bench) up(ctx context.Context, s settings, at *place, name string, w workload,
+	hold func(contest) error,
+) error {
 	what := name + ", " + sizes(w)
 	if !s.only.MatchString(what + " up") {
 		return nil
@@ -225,7 +227,9 @@ func (b *bench) up(ctx context.Context, s settings, at *place, name string, w wo
 }
 
 // down holds the contest of a workload that comes from a place.
-func (b *bench) down(ctx context.Context, s settings, at *place, name string, w workload, hold func(contest) error) error {
+func (b *bench) down(ctx context.Context, s settings, at *place, name string, w workload,
+	hold func(contest) error,
+) error {
 	what := name + ", " + sizes(w)
 	if !s.only.MatchString(what + " down") {
 		return nil
