@@ -94,6 +94,20 @@ type QueueQuota struct {
 	Closed  bool `json:"closed,omitempty" doc:"Whether it admits nothing"`
 }
 
+// TransformSchema bounds each amount of a resource, as the fields of one number are.
+func (*QueueQuota) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
+	for _, name := range []string{"max", "deserved", "guaranteed"} {
+		amount, ok := s.Properties[name].AdditionalProperties.(*huma.Schema)
+		if !ok {
+			panic("api: " + name + " of a queue is no map of amounts")
+		}
+		least, most := 0.0, record.MaxAmount
+		amount.Minimum, amount.Maximum = &least, &most
+		amount.PrecomputeMessages()
+	}
+	return s
+}
+
 func (q *QueueQuota) settings() record.QueueSettings {
 	// vCPUs have fields of their own.
 	vcpus := func(a *record.Amounts, field float64) float64 {

@@ -33,7 +33,10 @@ func TestAQueueIsSetAndItsWaitingTasksListed(t *testing.T) {
 	if l := answer[api.WaitingList](t, w.Request("GET", "/v1/queues/none/waiting", ""), http.StatusOK); l.Waiting == nil || len(l.Waiting) > 0 {
 		t.Errorf("a queue that does not exist: %+v", l)
 	}
-	for _, bad := range []string{`{"maxRunning":-1}`, `{"maxVCPU":"many"}`, `{"maxRuning":1}`, `[]`, `{`, ``} {
+	for _, bad := range []string{
+		`{"maxRunning":-1}`, `{"maxVCPU":"many"}`, `{"maxRuning":1}`, `[]`, `{`, ``, `{"max":{"memoryGiB":1e99}}`,
+		`{"deserved":{"vcpus":-1}}`, `{"guaranteed":{"A100":1000000000.5}}`,
+	} {
 		if res := w.Request("PUT", "/v1/queues/research", bad); res.StatusCode != http.StatusUnprocessableEntity && res.StatusCode != http.StatusBadRequest {
 			t.Errorf("%s: %d", bad, res.StatusCode)
 		} else {

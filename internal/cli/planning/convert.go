@@ -9,9 +9,11 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/dag/kubernetes"
 	"github.com/tradewind-broker/tradewind/pkg/dag/native"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
+	"github.com/tradewind-broker/tradewind/pkg/dag/slurm"
 )
 
 // Convert is the command convert.
@@ -19,25 +21,32 @@ func Convert(in *command.App) *cobra.Command {
 	a := app{in}
 	var out string
 	c := &cobra.Command{
-		Use:   "convert FILE",
+		Use:   "convert FILE...",
 		Short: "Write a DAG of any form as Tradewind YAML",
-		Long: "Reads the DAG in FILE (SkyPilot YAML, Kubernetes manifests, WfCommons JSON, Pegasus DAX, or Tradewind's\n" +
-			"own) and writes it as Tradewind YAML. - is standard input. What the file asks for that has no counterpart here is told\n" +
-			"on standard error. Of a file that has Volcano's Queues alone the commands are written that set such queues\n" +
-			"here.",
+		Long: "Reads the DAG in FILE (SkyPilot YAML, Kubernetes manifests, scripts of Slurm, WfCommons JSON, Pegasus DAX,\n" +
+			"or Tradewind's own) and writes it as Tradewind YAML. - is standard input. What the file asks for that has\n" +
+			"no counterpart here is told on standard error. Of a file that has Volcano's Queues alone the commands are\n" +
+			"written that set such queues here.\n\n" +
+			"Several files are scripts of Slurm that wait for each other, and become one job: --dependency=afterok:NAME\n" +
+			"names the -J of another script, or its file up to the first point.",
 		Example: "  tradewind convert task.sky.yaml > task.yaml\n" +
 			"  tradewind convert job.k8s.yaml > job.yaml\n" +
 			"  tradewind convert queues.yaml | sh\n" +
+			"  tradewind convert prepare.sbatch train.sbatch > job.yaml\n" +
 			"  tradewind convert Montage_25.xml.gz --out montage.yaml",
-		Args: command.Args(1, 1), ValidArgsFunction: command.CompleteFile,
+		Args: command.Args(1, maxScripts), ValidArgsFunction: command.CompleteFile,
 	}
 	c.Flags().StringVar(&out, "out", "", "write to this file instead of standard output")
 	c.RunE = func(_ *cobra.Command, given []string) error {
-		path, content, err := a.ReadInput(given[0])
-		if err != nil {
-			return err
+		var scripts []slurm.Script
+		for _, name := range given {
+			path, content, err := a.ReadInput(name)
+			if err != nil {
+				return err
+			}
+			scripts = append(scripts, slurm.Script{Name: path, Data: content})
 		}
-		body, what, err := a.convert(path, content)
+		body, what, err := a.convert(scripts)
 		if err != nil {
 			return err
 		}
@@ -54,8 +63,19 @@ func Convert(in *command.App) *cobra.Command {
 	return c
 }
 
+// maxScripts is how many scripts one job is made of at most.
+const maxScripts = 1000
+
 // convert writes a job, or queues, as we have it, and says what it is.
-func (a *app) convert(path string, content []byte) (body []byte, what string, err error) {
+func (a *app) convert(files []slurm.Script) (body []byte, what string, err error) {
+	if len(files) > 1 {
+		spec, err := slurm.Chain(files)
+		if err != nil {
+			return nil, "", err
+		}
+		return a.written(spec)
+	}
+	path, content := files[0].Name, files[0].Data
 	queues, warnings, ok, err := kubernetes.Queues(path, content)
 	if err != nil {
 		return nil, "", err
@@ -68,6 +88,11 @@ func (a *app) convert(path string, content []byte) (body []byte, what string, er
 	if err != nil {
 		return nil, "", err
 	}
+	return a.written(spec)
+}
+
+// written is a job as we have it.
+func (a *app) written(spec *dag.Job) (body []byte, what string, err error) {
 	if body, err = native.Marshal(spec); err != nil {
 		return nil, "", err
 	}

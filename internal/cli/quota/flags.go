@@ -10,24 +10,21 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// What the API takes at most.
-const (
-	maxAmount      = 1e9
-	maxCount       = 1e6
-	maxDescription = 1024
-)
+// maxDescription is how many characters of a description the API takes.
+const maxDescription = 1024
 
 // Count adds a flag that is a number of things: tasks, or parts.
 func Count(f *pflag.FlagSet, to *int, name, usage string) {
-	f.Var(&bounded{set: func(v float64) { *to = int(v) }, most: maxCount, whole: true}, name, usage)
+	f.Var(&bounded{set: func(v float64) { *to = int(v) }, most: record.MaxCount, whole: true}, name, usage)
 }
 
 // Amount adds a flag that is an amount of one resource.
 func Amount(f *pflag.FlagSet, to *float64, name, usage string) {
-	f.Var(&bounded{set: func(v float64) { *to = v }, most: maxAmount}, name, usage)
+	f.Var(&bounded{set: func(v float64) { *to = v }, most: record.MaxAmount}, name, usage)
 }
 
 // bounded is a flag whose value is a number from 0 on.

@@ -48,8 +48,8 @@ func (f *Flag) Set(s string) error {
 			return errors.New("it has to be NUMBER or RESOURCE=NUMBER, with commas between several: vcpus, " +
 				"memory (GiB), usd-per-hour, usd-per-month, or a kind of accelerator")
 		}
-		if !(v >= 0 && v <= maxAmount) {
-			return fmt.Errorf("of %s it has to be a number from 0 to %s", name, text.Number(maxAmount))
+		if !(v >= 0 && v <= record.MaxAmount) {
+			return fmt.Errorf("of %s it has to be a number from 0 to %s", name, text.Number(record.MaxAmount))
 		}
 		if known := names[strings.ToLower(name)]; known != "" {
 			name = known

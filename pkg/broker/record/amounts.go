@@ -3,7 +3,6 @@ package record
 import (
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 )
@@ -81,6 +80,20 @@ func TellAmount(name string, v float64) string {
 	}
 }
 
+// What queues are given at most.
+const (
+	MaxAmount = 1e9 // of a resource
+	MaxCount  = 1e6 // tasks, or parts of a share
+)
+
+// checkAmount looks for what is no quantity of a resource.
+func checkAmount(field string, v float64) error {
+	if !(v >= 0 && v <= MaxAmount) {
+		return fmt.Errorf("%w: %s: %v is not a quantity from 0 to %.0f", ErrQueue, field, v, MaxAmount)
+	}
+	return nil
+}
+
 // checkAmounts looks for what is no quantity of a resource.
 func checkAmounts(field string, a Amounts) error {
 	for _, name := range slices.Sorted(maps.Keys(a)) {
@@ -88,10 +101,11 @@ func checkAmounts(field string, a Amounts) error {
 		switch {
 		case name == "" || len(name) > MaxLabel || strings.ContainsAny(name, " =,\t\n"):
 			return fmt.Errorf("%w: %s: %q is no name of a resource", ErrQueue, field, Clip(name))
-		case !(v >= 0) || math.IsInf(v, 0):
-			return fmt.Errorf("%w: %s.%s: %v is not a quantity", ErrQueue, field, name, v)
 		case name == VCPUs:
 			return fmt.Errorf("%w: %s.%s: has a field of its own", ErrQueue, field, name)
+		}
+		if err := checkAmount(field+"."+name, v); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -170,8 +170,9 @@ func CheckSettings(s QueueSettings) error {
 			return fmt.Errorf("%w: %s.%s: a month's budget can only be a max", ErrQueue, field, USDPerMonth)
 		}
 	}
-	return cmp.Or(checkAmounts("max", s.Max), checkAmounts("deserved", s.Deserved),
-		checkAmounts("guaranteed", s.Guaranteed))
+	return cmp.Or(checkAmount("maxVCPU", s.MaxVCPU), checkAmount("deservedVCPU", s.DeservedVCPU),
+		checkAmount("guaranteedVCPU", s.GuaranteedVCPU), checkAmounts("max", s.Max),
+		checkAmounts("deserved", s.Deserved), checkAmounts("guaranteed", s.Guaranteed))
 }
 
 // CheckQueue looks for settings that contradict each other.

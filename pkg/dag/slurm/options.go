@@ -36,15 +36,21 @@ const (
 // options are those that are read.
 var options map[string]option
 
+// optional are options whose value, if there is one, stands behind a =.
+var optional = []string{"exclusive", "oversubscribe", "overcommit", "contiguous", "nice", "propagate"}
+
 func init() { //nolint:gochecknoinits // the table's functions refer to it
 	options = map[string]option{
 		"job-name":        value(func(a *asked) *string { return &a.name }),
-		"container-image": value(func(a *asked) *string { return &a.image }),
+		"container-image": {true, func(r *reader, s string) error { r.boxAt, r.asks.image = r.pos, s; return nil }},
 		"ntasks":          number(func(a *asked) *int { return &a.tasks }),
 		"ntasks-per-node": number(func(a *asked) *int { return &a.perNode }),
 		"cpus-per-task":   number(func(a *asked) *int { return &a.cpus }),
 		"mem":             size(func(a *asked) *dag.GiB { return &a.memory }),
 		"mem-per-cpu":     size(func(a *asked) *dag.GiB { return &a.perCPU }),
+		"mem-per-gpu":     size(func(a *asked) *dag.GiB { return &a.memoryGPU }),
+		"cpus-per-gpu":    number(func(a *asked) *int { return &a.cpusGPU }),
+		"ntasks-per-gpu":  number(func(a *asked) *int { return &a.tasksGPU }),
 		"gpus":            devices(func(a *asked) *int { return &a.gpus }),
 		"gpus-per-node":   devices(func(a *asked) *int { return &a.gpusNode }),
 		"gpus-per-task":   devices(func(a *asked) *int { return &a.gpusA }),
@@ -57,8 +63,7 @@ func init() { //nolint:gochecknoinits // the table's functions refer to it
 		"no-requeue":      {false, func(r *reader, _ string) error { r.asks.requeue = false; return nil }},
 		"chdir":           warned("the folder is the task's own: name local files as inputs"),
 		"signal":          warned("a machine that is taken sends SIGTERM when its cloud has said so"),
-		"dependency": refused("names jobs by the numbers that Slurm gave them",
-			"write the jobs as tasks of one file, with after: [NAME]"),
+		"dependency":      {true, readDependency},
 		"licenses": refused("licences are not counted here", "a queue with a quota bounds how many run at once"),
 		"input":    refused("the script has no input here", "read the file in the script: program <FILE"),
 		"hold":     {false, refused("jobs are not held here", "submit it when it is to run").read},
@@ -66,7 +71,9 @@ func init() { //nolint:gochecknoinits // the table's functions refer to it
 	for text, names := range map[string]string{
 		bySlurm: "account uid gid wckey mcs-label clusters priority nice acctg-freq profile bb bbf comment " +
 			"cluster-constraint extra-node-info distribution hint cores-per-socket sockets-per-node threads-per-core " +
-			"mem-bind thread-spec core-spec power switches tmp reservation delay-boot deadline begin time-min",
+			"mem-bind thread-spec core-spec power switches tmp reservation delay-boot deadline begin time-min " +
+			"gpu-bind gpu-freq gres-flags network cpu-freq ntasks-per-core ntasks-per-socket tres-per-task batch " +
+			"segment kill-on-invalid-dep wait-all-nodes propagate",
 		byLogs: "output error open-mode mail-type mail-user",
 		byNeeds: "partition constraint nodelist exclude exclusive oversubscribe overcommit contiguous mincpus " +
 			"prefer",
@@ -74,11 +81,11 @@ func init() { //nolint:gochecknoinits // the table's functions refer to it
 	} {
 		for _, name := range strings.Fields(names) {
 			o := warned(text)
-			o.needs = !slices.Contains([]string{"exclusive", "oversubscribe", "overcommit", "contiguous"}, name)
+			o.needs = !slices.Contains(optional, name)
 			options[name] = o
 		}
 	}
-	bare := "quiet verbose parsable no-kill get-user-env ignore-pbs wait spread-job use-min-nodes"
+	bare := "quiet verbose parsable no-kill get-user-env ignore-pbs wait spread-job use-min-nodes reboot"
 	for _, name := range strings.Fields(bare) {
 		options[name] = option{read: func(*reader, string) error { return nil }}
 	}
@@ -109,13 +116,18 @@ func size(to func(*asked) *dag.GiB) option {
 		if s == "0" {
 			return r.warn("all of a machine's memory cannot be asked for: say how much is needed")
 		}
-		digits := strings.TrimRight(s, "KMGTkmgt")
+		digits := strings.TrimRight(s, "KMGTBkmgtb")
 		v, err := strconv.ParseFloat(digits, 64)
-		if err != nil || v <= 0 || len(s)-len(digits) > 1 {
+		units := map[string]float64{"": 1. / 1024, "K": 1. / 1024 / 1024, "M": 1. / 1024, "G": 1, "T": 1024}
+		said := strings.ToUpper(s[len(digits):])
+		unit, known := units[said]
+		if rest, bytes := strings.CutSuffix(said, "B"); bytes && rest != "" { // 16GB is 16G
+			unit, known = units[rest]
+		}
+		if err != nil || !(v > 0) || !known {
 			return fault.New(fault.Quote(s)+" is not an amount of memory", "as in 4000M or 16G")
 		}
-		unit := map[string]float64{"": 1. / 1024, "K": 1. / 1024 / 1024, "M": 1. / 1024, "G": 1, "T": 1024}
-		v *= unit[strings.ToUpper(s[len(digits):])]
+		v *= unit
 		if v > dag.MaxMemoryGiB {
 			return fault.OverLimit(fault.Quote(s)+" is more than a machine has", "")
 		}
@@ -166,6 +178,10 @@ func readGRES(r *reader, s string) error {
 // readTime reads a limit: MINUTES, MINUTES:SECONDS, HOURS:MINUTES:SECONDS, DAYS-HOURS, DAYS-HOURS:MINUTES[:SECONDS].
 // The work takes that long at most, and is planned with it.
 func readTime(r *reader, s string) error {
+	if s == "0" || strings.EqualFold(s, "UNLIMITED") || strings.EqualFold(s, "INFINITE") {
+		r.asks.time = 0 // without a limit: nothing is known of how long it takes
+		return nil
+	}
 	wrong := fault.New(fault.Quote(s)+" is not a time", "as in 90, 1:30:00 or 2-12:00")
 	days, rest, dated := strings.Cut(s, "-")
 	if !dated {
@@ -230,7 +246,7 @@ func readArray(r *reader, s string) error {
 		_ = r.warn("how many run at once is bounded by the job's queue here: tradewind queue set NAME --max-running " +
 			limit)
 	}
-	r.asks.array = nil
+	r.asks.array, r.asks.step = nil, 1
 	seen := map[int]bool{}
 	for _, one := range strings.Split(list, ",") {
 		span, by, stepped := strings.Cut(one, ":")
@@ -249,6 +265,7 @@ func readArray(r *reader, s string) error {
 			if step, err = dag.ParseInt(by, 1, dag.MaxTasks); err != nil {
 				return err
 			}
+			r.asks.step = step
 		}
 		if to < from {
 			return fault.New(fault.Quote(one)+" ends before it begins", "")

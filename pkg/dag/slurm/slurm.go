@@ -9,6 +9,7 @@ package slurm
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -48,7 +49,10 @@ type asked struct {
 	memory, perCPU        dag.GiB
 	gpu                   string
 	gpus, gpusNode, gpusA int // of all nodes, of one, of a process
+	tasksGPU, cpusGPU     int // of a GPU
+	memoryGPU             dag.GiB
 	array                 []int
+	step                  int // of its last range
 	env                   map[string]string
 	requeue               bool
 	image                 string
@@ -58,16 +62,36 @@ type reader struct {
 	job   *dag.Job
 	pos   fault.Position // of the option that is read
 	gpuAt fault.Position // of what asks for GPUs
-	name  string         // of it
+	boxAt fault.Position // of what names an image
+	name  string         // of the option that is read
 	asks  asked
+	after []dependency
 	said  map[string]bool // what was warned of
 }
 
 // Parse reads a batch script, of text that is unpacked already.
 func Parse(name string, data []byte) (*dag.Job, error) {
+	r := newReader(name)
+	err := r.read(data)
+	for _, d := range r.after {
+		switch {
+		case err != nil:
+		case d.kind == "singleton":
+			r.job.Warn(d.pos, "--dependency", "singleton is between scripts that are converted together: "+
+				"tradewind convert a.sbatch b.sbatch")
+		default:
+			err = fault.At(d.pos, fault.Within("--dependency", fault.New("names a job that is not in the file",
+				"convert its script with this one, and name its -J: tradewind convert a.sbatch b.sbatch; "+
+					"or write tasks of one file, with after: [NAME]")))
+		}
+	}
+	return dag.Checked(name, r.job, err)
+}
+
+func newReader(name string) *reader {
 	r := &reader{said: map[string]bool{}}
 	r.job, _ = dag.NewJob(name, dag.Slurm)
-	return dag.Checked(name, r.job, r.read(data))
+	return r
 }
 
 func (r *reader) read(data []byte) error {
@@ -195,9 +219,15 @@ func (r *reader) build(script string) error {
 	if res.AcceleratorCount > 0 && res.Accelerator == "" {
 		return fault.At(r.gpuAt, fault.New("asks for GPUs and not for which", "say the type: --gres=gpu:a100:1"))
 	}
+	if nodes > 1 && a.image != "" {
+		return fault.At(r.boxAt, fault.Within("--container-image",
+			fault.New("is of several nodes: what runs in a container starts nothing on the others, by srun or mpirun",
+				"leave the image out, or write a gang of roles whose programs find each other by TRADEWIND_NODES")))
+	}
+	job := cmp.Or(a.name, r.job.Name)
 	task := dag.Task{
 		Nodes: nodes, Resources: []dag.Resources{res}, Env: a.env, Time: dag.TimeEstimate{Default: a.time},
-		Run: prelude(a, nodes) + script,
+		Run: interpreterOf(script).runs(prelude(a, job, nodes), script),
 	}
 	if a.requeue {
 		task.Retries = 1
@@ -212,7 +242,8 @@ func (r *reader) build(script string) error {
 		t.Env = dag.MergeEnv(map[string]string{
 			"SLURM_ARRAY_TASK_ID": strconv.Itoa(i), "SLURM_ARRAY_TASK_COUNT": strconv.Itoa(len(indexes)),
 			"SLURM_ARRAY_TASK_MIN": strconv.Itoa(slices.Min(indexes)),
-			"SLURM_ARRAY_TASK_MAX": strconv.Itoa(slices.Max(indexes)),
+			"SLURM_ARRAY_TASK_MAX":  strconv.Itoa(slices.Max(indexes)),
+			"SLURM_ARRAY_TASK_STEP": strconv.Itoa(a.step),
 		}, a.env)
 		r.add(fmt.Sprintf("%s-%d", r.job.Name, i), t, nodes)
 	}
@@ -238,6 +269,9 @@ func (r *reader) add(name string, t dag.Task, nodes int) {
 // spread is how many nodes there are, with how many processes on each.
 func (a *asked) spread() (nodes int, err error) {
 	nodes = max(a.nodes, 1)
+	if a.tasksGPU > 0 && a.tasks == 0 && a.perNode == 0 {
+		a.tasks, a.perNode = a.gpus*a.tasksGPU, a.gpusNode*a.tasksGPU
+	}
 	switch {
 	case a.perNode > 0 && a.tasks > 0 && a.nodes == 0:
 		nodes = (a.tasks + a.perNode - 1) / a.perNode
@@ -255,12 +289,20 @@ func (a *asked) spread() (nodes int, err error) {
 	return nodes, nil
 }
 
+// devices is how many GPUs a node has.
+func (a *asked) devices(nodes int) int {
+	return max(a.gpusNode, a.gpusA*a.perNode, (a.gpus+nodes-1)/nodes)
+}
+
 // resources is what a node has at least.
 func (a *asked) resources(nodes int) (res dag.Resources, err error) {
-	cpus := a.perNode * a.cpus
+	gpus := a.devices(nodes)
+	cpus := max(a.perNode*a.cpus, gpus*a.cpusGPU)
+	if cpus > dag.MaxCPUs {
+		return res, fault.OverLimit(fmt.Sprintf("%d processors of a node, more than can be asked for", cpus), "")
+	}
 	res.CPUs.Min = float64(cpus)
-	res.Memory.Min = float64(max(a.memory, a.perCPU*dag.GiB(cpus)))
-	gpus := max(a.gpusNode, a.gpusA*a.perNode, (a.gpus+nodes-1)/nodes)
+	res.Memory.Min = float64(max(a.memory, a.perCPU*dag.GiB(cpus), a.memoryGPU*dag.GiB(gpus)))
 	if gpus > 0 {
 		res.AcceleratorCount = float64(gpus)
 	}

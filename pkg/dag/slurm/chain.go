@@ -1,0 +1,172 @@
+package slurm
+
+import (
+	"bytes"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/tradewind-broker/tradewind/internal/fault"
+	"github.com/tradewind-broker/tradewind/internal/suggest"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// dependency is what a script waits for.
+type dependency struct {
+	kind string   // afterok, aftercorr or singleton
+	jobs []string // by name
+	pos  fault.Position
+}
+
+// readDependency reads TYPE:JOB[:JOB...][,TYPE:JOB...].
+func readDependency(r *reader, s string) error {
+	if strings.Contains(s, "?") {
+		return fault.New("waits for one of several jobs, which is not done here", "name those that it needs, with commas")
+	}
+	for _, one := range strings.Split(s, ",") {
+		kind, rest, named := strings.Cut(one, ":")
+		d := dependency{kind: kind, pos: r.pos}
+		switch kind {
+		case "singleton":
+			if named {
+				return fault.New("singleton names no jobs", "")
+			}
+		case "afterok", "aftercorr":
+			if d.jobs = strings.Split(rest, ":"); slices.Contains(d.jobs, "") {
+				return fault.New(fault.Quote(one)+" names no job", "as in "+kind+":NAME")
+			}
+		case "after", "afterany", "afternotok", "afterburstbuffer":
+			return fault.New(kind+" is not done here: what follows a task begins when it has succeeded",
+				"afterok, or retries: of the task that may fail")
+		default:
+			return fault.New(fault.Quote(kind)+" is no dependency", 
+				suggest.OneOf(kind, []string{"afterok", "aftercorr", "singleton"}))
+		}
+		r.after = append(r.after, d)
+	}
+	return nil
+}
+
+// Script is one of several that are read together.
+type Script struct {
+	Name string // of its file
+	Data []byte
+}
+
+// link is a script that has been read, as a part of the job of all.
+type link struct {
+	*reader
+	file  string
+	names []string // by which others wait for it: what -J says, and its file's
+	tasks []int    // all of its, in the job of all
+	ends  []int    // with whose end it is done: of a gang that of its first node
+	of    int      // tasks of each index of its array, or of the whole
+}
+
+// Chain reads scripts that wait for each other as one job, whose name is that of the first. A script waits by
+// --dependency=afterok:NAME for all of another, by aftercorr:NAME of an array for the same place in another array, and
+// by singleton for those of its own name that stand before it. NAME is the -J of a script, or the name of its file, up
+// to its first point.
+func Chain(scripts []Script) (*dag.Job, error) {
+	var job *dag.Job
+	var links []*link
+	taken := map[string]bool{}
+	for _, s := range scripts {
+		if !Looks(s.Data) && !bytes.HasPrefix(s.Data, []byte("#!")) {
+			return nil, fault.InFile(s.Name, fault.New("is no script of Slurm", "only those are converted together"))
+		}
+		l := &link{reader: newReader(s.Name), file: s.Name}
+		one, err := dag.Checked(s.Name, l.job, l.read(s.Data))
+		if err != nil {
+			return nil, err
+		}
+		if job == nil {
+			job, _ = dag.NewJob(s.Name, dag.Slurm)
+			job.Name = one.Name
+		}
+		base, _, _ := strings.Cut(path.Base(strings.ReplaceAll(s.Name, `\`, "/")), ".")
+		l.names, l.of = []string{l.asks.name, base}, 1
+		if len(one.Tasks) > 0 && one.Tasks[0].Gang != "" {
+			l.of = 2
+		}
+		for i := range one.Tasks {
+			t := &one.Tasks[i]
+			if taken[t.Name] {
+				return nil, fault.InFile(s.Name, fault.New("there are two jobs "+fault.Quote(t.Name),
+					"give one another name: #SBATCH -J NAME"))
+			}
+			taken[t.Name] = true
+			if i%l.of == 0 {
+				l.ends = append(l.ends, len(job.Tasks))
+			}
+			l.tasks = append(l.tasks, len(job.Tasks))
+			job.Tasks = append(job.Tasks, *t)
+		}
+		room := dag.MaxWarnings - len(job.Warnings)
+		job.Warnings = append(job.Warnings, one.Warnings[:min(room, len(one.Warnings))]...)
+		links = append(links, l)
+	}
+	for i, l := range links {
+		for _, d := range l.after {
+			if err := l.wait(job, d, links, i); err != nil {
+				return nil, fault.InFile(l.file, fault.At(d.pos, fault.Within("--dependency", err)))
+			}
+		}
+	}
+	return dag.Checked(scripts[0].Name, job, nil)
+}
+
+// wait adds the edges of one dependency of the i-th script.
+func (l *link) wait(job *dag.Job, d dependency, links []*link, i int) error {
+	if d.kind == "singleton" {
+		for _, before := range links[:i] {
+			if before.asks.name == l.asks.name {
+				if err := edges(job, before.ends, l.tasks); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+	for _, name := range d.jobs {
+		at := slices.IndexFunc(links, func(o *link) bool { return o != l && slices.Contains(o.names, name) })
+		if at < 0 {
+			var names []string
+			for _, o := range links {
+				names = append(names, o.names...)
+			}
+			return fault.New("there is no script "+fault.Quote(name), suggest.OneOf(name, names))
+		}
+		before := links[at]
+		if d.kind == "afterok" {
+			if err := edges(job, before.ends, l.tasks); err != nil {
+				return err
+			}
+			continue
+		}
+		if len(before.asks.array) == 0 || !slices.Equal(before.asks.array, l.asks.array) {
+			return fault.New("aftercorr waits for the same index of another array, and that of "+fault.Quote(name)+
+				" has others", "afterok waits for all of it")
+		}
+		for k := range l.asks.array {
+			if err := edges(job, before.ends[k:k+1], l.tasks[k*l.of:(k+1)*l.of]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// edges lets each of some tasks wait for all of others.
+func edges(job *dag.Job, before, after []int) error {
+	if len(job.Edges)+len(before)*len(after) > dag.MaxEdges {
+		return fault.OverLimit(fmt.Sprintf("tasks wait for each other more than %d times", dag.MaxEdges), "")
+	}
+	for _, from := range before {
+		for _, to := range after {
+			job.Edges = append(job.Edges, dag.Edge{From: from, To: to})
+		}
+	}
+	return nil
+}

@@ -1,0 +1,82 @@
+package slurm
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+)
+
+// interpreter is what a script's first line says that it is run by.
+type interpreter struct {
+	words []string // the program and its arguments; nil where no line says so
+	shell bool     // one that the script can be run by as it stands
+	flags string   // of such a shell, as set takes them
+}
+
+// shells are those that read the prelude. What they do beyond sh, bash does as well.
+var shells = []string{"sh", "bash", "dash", "ash", "ksh"}
+
+// interpreterOf reads a line that begins with #!.
+func interpreterOf(script string) (in interpreter) {
+	line, _, _ := strings.Cut(script, "\n")
+	rest, ok := strings.CutPrefix(strings.TrimRight(line, "\r"), "#!")
+	if in.words = strings.Fields(rest); !ok || len(in.words) == 0 {
+		return interpreter{shell: true}
+	}
+	words := in.words
+	if path.Base(words[0]) == "env" && len(words) > 1 {
+		if words = words[1:]; words[0] == "-S" && len(words) > 1 {
+			words = words[1:]
+		}
+	}
+	if in.shell = slices.Contains(shells, path.Base(words[0])); !in.shell {
+		return in
+	}
+	for _, word := range words[1:] {
+		if letters, ok := strings.CutPrefix(word, "-"); ok && !strings.HasPrefix(letters, "-") {
+			// A login shell it is anyway, and set knows no -l.
+			in.flags += strings.Map(func(c rune) rune {
+				if strings.ContainsRune("aefnuvxC", c) {
+					return c
+				}
+				return -1
+			}, letters)
+		}
+	}
+	return in
+}
+
+// runs is the script as a task runs it, behind what it finds of Slurm. A script of another language is written to a
+// file beside it, and so is srun, which such a script cannot call as a function.
+func (in interpreter) runs(prelude, script string) string {
+	if in.shell {
+		if in.flags != "" {
+			prelude += "set -" + in.flags + "\n"
+		}
+		return prelude + script
+	}
+	var b strings.Builder
+	b.WriteString(prelude + "mkdir -p .slurm\n")
+	written(&b, ".slurm/srun", "#!/bin/sh\n"+srun+"srun \"$@\"\n")
+	b.WriteString("chmod +x .slurm/srun\nexport PATH=\"$PWD/.slurm:$PATH\"\n")
+	written(&b, ".slurm/script", script)
+	b.WriteString("exec")
+	for _, word := range in.words {
+		b.WriteString(" " + quote(word))
+	}
+	b.WriteString(" .slurm/script\n")
+	return b.String()
+}
+
+// written writes a text to a file.
+func written(b *strings.Builder, name, text string) {
+	end := "END_OF_FILE"
+	for strings.Contains(text, end) {
+		end += "_"
+	}
+	fmt.Fprintf(b, "cat >%s <<'%s'\n%s\n%s\n", name, end, strings.TrimRight(text, "\n"), end)
+}
+
+// quote is a word that a shell takes as it is.
+func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
