@@ -156,6 +156,7 @@ func (r *reader) addWhole(g *group, total int) error {
 	for _, p := range g.roles {
 		p.settleIn(&t, script, g, podtext.Place{
 			Name: p.called, First: first, PerJob: p.perJob, Alone: -1, Total: total, JobsInName: g.jobsInName,
+			Gang: g.of != nil,
 		})
 		first += p.pods
 	}

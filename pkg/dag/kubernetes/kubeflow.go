@@ -127,7 +127,7 @@ func ranked(t *training, port int) {
 		set(p, "MASTER_ADDR", podtext.Part{Ask: podtext.Head})
 		set(p, "MASTER_PORT", number(port))
 		set(p, "WORLD_SIZE", number(total))
-		set(p, "RANK", podtext.Part{Text: "TRADEWIND_NODE_RANK", Ask: podtext.ShellVar})
+		set(p, "RANK", podtext.Part{Ask: podtext.GroupRank})
 		first += p.pods
 	}
 }
@@ -149,7 +149,7 @@ func (r *reader) pytorchJob(d *document) ([]*group, error) {
 		set(p, "PYTHONUNBUFFERED", podtext.Part{Text: "1"})
 		set(p, "PET_NNODES", number(total))
 		set(p, "PET_NPROC_PER_NODE", podtext.Part{Text: t.procs})
-		set(p, "PET_NODE_RANK", podtext.Part{Text: "TRADEWIND_NODE_RANK", Ask: podtext.ShellVar})
+		set(p, "PET_NODE_RANK", podtext.Part{Ask: podtext.GroupRank})
 		set(p, "PET_MASTER_ADDR", podtext.Part{Ask: podtext.Head})
 		set(p, "PET_MASTER_PORT", number(port))
 	}

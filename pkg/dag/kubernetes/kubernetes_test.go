@@ -3,6 +3,7 @@ package kubernetes_test
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -53,6 +54,56 @@ func TestPublishedManifests(t *testing.T) {
 		fmt.Fprintf(&b, "%d of %d read\n", read, len(files))
 		return b.String()
 	})
+}
+
+// Init containers see a volume at a path of their own, have variables and folders of their own, and what they leave in
+// the volume is there for the container.
+func TestAnInitContainerPreparesAVolume(t *testing.T) {
+	sh, err := exec.LookPath("sh")
+	if err != nil {
+		t.Skip(err)
+	}
+	top := t.TempDir()
+	page := filepath.Join(top, "html", "index.html")
+	if err := os.MkdirAll(filepath.Dir(page), 0o750); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(page, []byte("of the image"), 0o600); err != nil { // a mount hides it
+		t.Fatal(err)
+	}
+	j, err := kubernetes.Parse("job.yaml", []byte(strings.ReplaceAll(`
+apiVersion: batch/v1
+kind: Job
+metadata: {name: pages}
+spec:
+  template:
+    spec:
+      restartPolicy: Never
+      volumes: [{name: workdir, emptyDir: {}}]
+      initContainers:
+        - name: install
+          image: busybox
+          command: [sh, -c, 'echo "$WHAT by $0 in $PWD" >TOP/work-dir/index.html', $(WHO)]
+          env: [{name: WHAT, value: written}, {name: WHO, value: init}]
+          workingDir: TOP/tmp
+          volumeMounts: [{name: workdir, mountPath: TOP/work-dir}, {name: workdir, mountPath: TOP/in, subPath: sub}]
+      containers:
+        - name: web
+          image: busybox
+          command: [sh, -c, 'cat TOP/html/index.html; ls -d TOP/html/sub; echo "in $PWD, ${WHAT-nothing}"']
+          workingDir: TOP/own
+          volumeMounts: [{name: workdir, mountPath: TOP/html}]
+`, "TOP", top)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), sh, "-c", j.Tasks[0].Run)
+	cmd.Dir, cmd.Env = top, append(os.Environ(), "TMPDIR="+filepath.Join(top, "tmp"))
+	text, err := cmd.CombinedOutput()
+	want := strings.ReplaceAll("written by init in TOP/tmp\nTOP/html/sub\nin TOP/own, nothing\n", "TOP", top)
+	if err != nil || string(text) != want {
+		t.Errorf("%v: %q, not %q", err, text, want)
+	}
 }
 
 // summary is what a job has.

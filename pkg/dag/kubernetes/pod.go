@@ -23,9 +23,9 @@ type pod struct {
 	args      []podtext.Value
 	given     []string // args as they stand
 	env       []podtext.Variable
-	before    [][]podtext.Value // what init containers run
+	before    []step // what init containers run
 	dir       string
-	folders   []string // that are made first
+	folders   []mount  // of volumes that are folders
 	files     []file
 	resources []dag.Resources
 	rules     []dag.Placement // about its own kind
@@ -34,6 +34,13 @@ type pod struct {
 	hostname  string
 	restart   string
 	volumes   map[string]volume
+}
+
+// step is an init container.
+type step struct {
+	command []podtext.Value
+	env     []podtext.Variable
+	dir     string
 }
 
 // template reads a pod template.
@@ -190,7 +197,7 @@ func (r *reader) initContainers(p *pod, n *yaml.Node) error {
 		if len(c.command) == 0 {
 			return r.missing(n, "command", "say what it runs: what its image would run is not known here")
 		}
-		p.before = append(p.before, append(c.command, c.args...))
+		p.before = append(p.before, step{command: append(c.command, c.args...), env: c.env, dir: c.dir})
 		return nil
 	})
 }
@@ -301,7 +308,11 @@ func (r *reader) mark(p *pod, field string, n *yaml.Node, path string) {
 
 // mentions says whether a word is in what a pod runs.
 func (p *pod) mentions(word string) bool {
-	for _, words := range append([][]podtext.Value{p.command, p.args}, p.before...) {
+	all := [][]podtext.Value{p.command, p.args}
+	for _, s := range p.before {
+		all = append(all, s.command)
+	}
+	for _, words := range all {
 		for _, v := range words {
 			if slices.ContainsFunc(v, func(p podtext.Part) bool { return strings.Contains(p.Text, word) }) {
 				return true

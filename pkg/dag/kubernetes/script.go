@@ -72,13 +72,24 @@ func (p *role) environment(t *dag.Task, at podtext.Place, b *strings.Builder, al
 			t.AddSecrets(f.secret)
 		}
 	}
+	for _, s := range p.pod.before {
+		for _, v := range s.env {
+			if v.Secret {
+				t.AddSecrets(v.Name)
+			}
+		}
+	}
 }
 
 func (p *role) usesAddress() bool {
 	asks := func(v podtext.Value) bool {
 		return slices.ContainsFunc(v, func(p podtext.Part) bool { return p.Ask == podtext.Address })
 	}
-	return slices.ContainsFunc(p.variables(), func(v podtext.Variable) bool { return asks(v.Value) })
+	all := p.variables()
+	for _, s := range p.pod.before {
+		all = append(all, s.env...)
+	}
+	return slices.ContainsFunc(all, func(v podtext.Variable) bool { return asks(v.Value) })
 }
 
 // ownAddress finds the pod's address among those of all nodes.
@@ -91,9 +102,7 @@ done
 
 // commands are the folders and files of a pod, its init containers, and its command.
 func (p *role) commands(at podtext.Place, b *strings.Builder) {
-	for _, dir := range p.pod.folders {
-		fmt.Fprintf(b, "mkdir -p %s\n", podtext.Quote(dir))
-	}
+	p.pod.makeFolders(b)
 	for _, f := range p.pod.files {
 		fmt.Fprintf(b, "mkdir -p %s\n", podtext.Quote(path.Dir(f.path)))
 		text := podtext.Quote(f.text)
@@ -105,15 +114,17 @@ func (p *role) commands(at podtext.Place, b *strings.Builder) {
 			fmt.Fprintf(b, "chmod %s %s\n", f.mode, podtext.Quote(f.path))
 		}
 	}
-	switch {
-	case p.pod.dir != "":
-		fmt.Fprintf(b, "mkdir -p %s\ncd %s\n", podtext.Quote(p.pod.dir), podtext.Quote(p.pod.dir))
-	case p.pod.image != "":
-		b.WriteString("cd \"${" + workdirEnv + ":-.}\"\n")
+	for _, s := range p.pod.before {
+		b.WriteString("(")
+		b.WriteString(p.pod.changes(s.dir))
+		for _, v := range s.env {
+			if !v.Secret { // what is secret is there anyway
+				fmt.Fprintf(b, "export %s=%s\n", v.Name, v.Shell(at))
+			}
+		}
+		b.WriteString("exec" + spaced(s.command, at) + ") || exit\n")
 	}
-	for _, words := range p.pod.before {
-		b.WriteString("(exec" + spaced(words, at) + ") || exit\n")
-	}
+	b.WriteString(p.pod.changes(p.pod.dir))
 	if len(p.pod.command) > 0 {
 		b.WriteString("exec" + spaced(p.pod.command, at) + spaced(p.pod.args, at) + "\n")
 		return
@@ -124,6 +135,17 @@ func (p *role) commands(at podtext.Place, b *strings.Builder) {
 		entrypointEnv,
 		spaced(p.pod.args, at),
 	)
+}
+
+// changes goes to a folder that a container names, or else to the image's own.
+func (p *pod) changes(dir string) string {
+	switch {
+	case dir != "":
+		return fmt.Sprintf("mkdir -p %s\ncd %s\n", podtext.Quote(dir), podtext.Quote(dir))
+	case p.image != "":
+		return "cd \"${" + workdirEnv + ":-.}\"\n"
+	}
+	return ""
 }
 
 // What the agent says of a task's image.

@@ -3,6 +3,7 @@ package kubernetes
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -116,6 +117,9 @@ func (r *reader) volcanoGroup(v *volcano, n *yaml.Node, name string) (*group, er
 			"is not acted on: all pods start together")
 	}
 	for _, p := range v.roles {
+		if svc {
+			p.env = append(p.env, v.hosts(name)...)
+		}
 		if _, on := v.plugins["env"]; on || svc {
 			for _, name := range []string{"VC_TASK_INDEX", "VK_TASK_INDEX"} {
 				p.env = append(p.env, podtext.Variable{Name: name, Value: podtext.Value{{Ask: podtext.Rank}}})
@@ -139,6 +143,29 @@ func (r *reader) volcanoGroup(v *volcano, n *yaml.Node, name string) (*group, er
 	}
 	g.ends = []string{v.completed}
 	return g, nil
+}
+
+// maxHosts is how long a list of names may be, in bytes: with the longer ones there would be no room for other
+// variables. Programs of so many pods read the file.
+const maxHosts = 16 << 10
+
+// hosts are the variables by which the plugin svc tells pods of the others: VC_TASK_HOSTS and VC_TASK_NUM of each task.
+func (v *volcano) hosts(job string) (vars []podtext.Variable) {
+	for _, p := range v.roles {
+		prefix := "VC_" + strings.ToUpper(strings.ReplaceAll(p.name, "-", "_"))
+		names := make([]string, p.pods)
+		for i := range names {
+			names[i] = p.called + "-" + strconv.Itoa(i) + "." + job
+		}
+		if dag.CheckEnvName(prefix) != nil {
+			continue
+		}
+		vars = append(vars, podtext.Variable{Name: prefix + "_NUM", Value: podtext.Plain(strconv.Itoa(p.pods))})
+		if list := strings.Join(names, ","); len(list) <= maxHosts/len(v.roles) {
+			vars = append(vars, podtext.Variable{Name: prefix + "_HOSTS", Value: podtext.Plain(list)})
+		}
+	}
+	return vars
 }
 
 // volcanoTask reads a task: a number of pods.

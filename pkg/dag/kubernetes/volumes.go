@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"fmt"
 	"maps"
 	"path"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/fault"
 	"github.com/tradewind-broker/tradewind/internal/yamlfile"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/kubernetes/podtext"
 )
 
 // file is one that a pod has from a ConfigMap or a Secret.
@@ -190,10 +192,23 @@ func (r *reader) mountVolumes(p *pod, n *yaml.Node) error {
 		case m.path == "/dev/shm" && v.memory:
 			return nil // is half of the memory anyway
 		}
+		if m.path = path.Join("/", m.path); m.path == "/" {
+			return r.missing(n, "mountPath", "say where the container sees it")
+		}
+		i := slices.IndexFunc(p.folders, func(o mount) bool {
+			return o.path != m.path && (inside(o.path, m.path) || inside(m.path, o.path)) && o.name == m.name
+		})
+		if i >= 0 && len(v.files) == 0 {
+			return fault.Within("mountPath", r.Fault(n, "is the volume "+fault.Quote(m.name)+" once more, and one of "+
+				fault.Quote(p.folders[i].path)+" and "+fault.Quote(m.path)+" is inside the other", "mount it beside, or once"))
+		}
 		r.mountFiles(p, m, v)
 		return nil
 	})
 }
+
+// inside says whether a path is below a folder.
+func inside(name, folder string) bool { return strings.HasPrefix(name, strings.TrimSuffix(folder, "/")+"/") }
 
 // mountFiles adds the folder or the files of a volume, unless an init container has them already.
 func (r *reader) mountFiles(p *pod, m *mount, v volume) {
@@ -202,8 +217,8 @@ func (r *reader) mountFiles(p *pod, m *mount, v volume) {
 		p.addFile(one)
 		return
 	}
-	if !slices.Contains(p.folders, m.path) {
-		p.folders = append(p.folders, m.path)
+	if !slices.ContainsFunc(p.folders, func(o mount) bool { return o.path == m.path }) {
+		p.folders = append(p.folders, *m)
 	}
 	for _, name := range slices.Sorted(maps.Keys(v.files)) {
 		rest, ok := strings.CutPrefix(name, m.sub)
@@ -213,6 +228,28 @@ func (r *reader) mountFiles(p *pod, m *mount, v volume) {
 		f := v.files[name]
 		f.path = path.Join(m.path, rest)
 		p.addFile(f)
+	}
+}
+
+// makeFolders makes the folders of volumes. One that is seen at several paths, by an init container elsewhere or in part,
+// is a folder of its own, to which all of them lead: what an image has at such a path is hidden, as a mount hides it.
+func (p *pod) makeFolders(b *strings.Builder) {
+	paths := map[string]int{}
+	for _, m := range p.folders {
+		if len(p.volumes[m.name].files) == 0 {
+			paths[m.name]++
+		}
+	}
+	folders := slices.Clone(p.folders)
+	slices.SortStableFunc(folders, func(a, b mount) int { return strings.Count(a.path, "/") - strings.Count(b.path, "/") })
+	for _, m := range folders { // a folder before those in it
+		at := podtext.Quote(m.path)
+		if paths[m.name] < 2 {
+			fmt.Fprintf(b, "mkdir -p %s\n", at)
+			continue
+		}
+		shared := `"${TMPDIR:-/tmp}"` + podtext.Quote(path.Join("/volumes", m.name, m.sub))
+		fmt.Fprintf(b, "mkdir -p %s %s\nrm -rf %s\nln -s %s %s\n", shared, podtext.Quote(path.Dir(m.path)), at, shared, at)
 	}
 }
 

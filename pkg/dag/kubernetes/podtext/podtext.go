@@ -29,6 +29,7 @@ const (
 	Name                // its name
 	Address             // its address
 	Machine             // the node's name
+	GroupRank           // its rank among all pods of the group
 	Head                // the address of the group's first pod
 	Total               // how many pods the group has
 	ShellVar            // a variable of the shell; the text is its name
@@ -45,6 +46,7 @@ type Place struct {
 	Alone      int    // the rank of the pod in its role where it is a task of its own, else negative
 	Total      int    // pods of the task, or of the role whose pods are tasks of their own
 	JobsInName bool   // the name has the index of the job, too
+	Gang       bool   // the task is one of several that the group is made of
 }
 
 // Shell is the text as one word of a script.
@@ -83,7 +85,7 @@ func (v Value) At(p Place) (string, bool) {
 			b.WriteString(strconv.Itoa(p.Alone % p.PerJob))
 		case part.Ask == Job:
 			b.WriteString(strconv.Itoa(p.Alone / p.PerJob))
-		case part.Ask == Rank:
+		case part.Ask == Rank, part.Ask == GroupRank && !p.Gang:
 			b.WriteString(strconv.Itoa(p.Alone))
 		case part.Ask == Name:
 			b.WriteString(p.podName(p.Alone))
@@ -130,7 +132,15 @@ func (a Ask) shell(p Place, name string) string {
 		return "$POD_ADDRESS"
 	case Machine:
 		return "$TRADEWIND_MACHINE"
+	case GroupRank:
+		if p.Gang {
+			return "$TRADEWIND_GANG_RANK"
+		}
+		return "$TRADEWIND_NODE_RANK"
 	case Head:
+		if p.Gang {
+			return "$TRADEWIND_GANG_HEAD"
+		}
 		return "$TRADEWIND_HEAD"
 	case Total:
 		return "$TRADEWIND_NUM_NODES"
