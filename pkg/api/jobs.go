@@ -241,6 +241,9 @@ func (a *API) submit(ctx context.Context, in *submitInput) (*submitOutput, error
 	if name := printable(in.Name); name != "" {
 		source = path.Base(name)
 	}
+	if source == tesSource { // that is no task of TES's
+		source += " (file)"
+	}
 	job, err := a.cfg.Broker.Submit(ctx, broker.Submission{Spec: spec, Secrets: secrets, Token: in.Key, Source: source,
 		Updates: in.Updates})
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 // TESPath is where the task execution service of GA4GH is, below which its own paths lie.
 const TESPath = "/ga4gh/tes/v1"
 
-// tesSource is the source of jobs that were tasks. No file name is it: they are base names without a colon's prefix.
+// tesSource is the source of jobs that were tasks. No file has it.
 const tesSource = "ga4gh:tes"
 
 // maxTESLog bounds what is read of an attempt's log. What the script writes there is far less.

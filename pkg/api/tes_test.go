@@ -31,6 +31,10 @@ func TestATaskOfTES(t *testing.T) {
 	if status := ask("POST", "/tasks", tesTask, &made); status != http.StatusOK || made.ID == "" {
 		t.Fatalf("created: %d, %q", status, made.ID)
 	}
+	job := "apiVersion: tradewind/v1\nname: j\ntasks: {t: {run: x}}\n" // a file of that name is no task
+	if res := w.Request("POST", "/v1/dags?name=ga4gh:tes", job); res.StatusCode >= http.StatusMultipleChoices {
+		t.Errorf("a job file named as tasks' source: %d", res.StatusCode)
+	}
 	w.Drain()
 	var full, basic, minimal tes.Task
 	ask("GET", "/tasks/"+made.ID+"?view=FULL", "", &full)
@@ -43,7 +47,7 @@ func TestATaskOfTES(t *testing.T) {
 		t.Errorf("basic: %+v, minimal: %+v", basic, minimal)
 	}
 	for query, want := range map[string]int{
-		"": 1, "?name_prefix=sum": 1, "?name_prefix=x": 0, "?tag_key=run": 1, "?tag_key=run&tag_value=a": 1,
+		"": 1, "?view=BASIC": 1, "?name_prefix=sum": 1, "?name_prefix=x": 0, "?tag_key=run": 1, "?tag_key=run&tag_value=a": 1,
 		"?tag_key=run&tag_value=b": 0, "?state=INITIALIZING": 1, "?state=COMPLETE": 0,
 	} {
 		var list struct{ Tasks []tes.Task }

@@ -49,7 +49,8 @@ func (r *reader) partsOf(e yamlfile.Entry) ([]part, error) {
 		return []part{{name: e.Key, path: e.Key, entry: e}}, err
 	}
 	var on []dag.Reaction
-	var roles, near, rules *yaml.Node
+	var roles, near, rules, enoughAt *yaml.Node
+	enough := 0
 	err = yamlfile.ReadFields(&r.Reader, gang, yamlfile.Fields[*part]{
 		"on": func(_ *part, n *yaml.Node) (err error) {
 			on, err = r.readOn(n)
@@ -67,6 +68,14 @@ func (r *reader) partsOf(e yamlfile.Entry) ([]part, error) {
 			roles = n
 			return nil
 		},
+		"minAvailable": func(_ *part, n *yaml.Node) error {
+			s, err := r.Text(n)
+			if err == nil {
+				enoughAt = n
+				enough, err = dag.ParseInt(s, 1, dag.MaxNodes)
+			}
+			return err
+		},
 	}, &part{})
 	if err != nil {
 		return nil, fault.Within("gang", err)
@@ -79,19 +88,29 @@ func (r *reader) partsOf(e yamlfile.Entry) ([]part, error) {
 	if err == nil && len(entries) == 0 {
 		err = r.Fault(roles, "is empty", "a gang has at least one role")
 	}
-	var out []part
-	for _, role := range entries {
-		name := e.Key + roleMark + role.Key
-		if bad := dag.CheckName(role.Key); err == nil && bad != nil {
-			err = fault.WithinKey(role.Key, fault.At(yamlfile.PositionOf(role.Name), bad))
+	spans := make([]span, len(entries))
+	for i, role := range entries {
+		for _, name := range []string{role.Key, e.Key + roleMark + role.Key} {
+			if bad := dag.CheckName(name); err == nil && bad != nil {
+				err = fault.WithinKey(role.Key, fault.At(yamlfile.PositionOf(role.Name), bad))
+			}
 		}
-		if bad := dag.CheckName(name); err == nil && bad != nil {
-			err = fault.WithinKey(role.Key, fault.At(yamlfile.PositionOf(role.Name), bad))
-		}
-		machines, bad := r.spanOf(role)
-		if err == nil && bad != nil {
+		var bad error
+		if spans[i], bad = r.spanOf(role); err == nil && bad != nil {
 			err = fault.WithinKey(role.Key, bad)
 		}
+	}
+	if err != nil {
+		return nil, fault.Within("gang", fault.Within("roles", err))
+	}
+	if enough > 0 {
+		if problem := begin(spans, enough); problem != "" {
+			return nil, fault.Within("gang", fault.Within("minAvailable", r.Fault(enoughAt, problem, "")))
+		}
+	}
+	var out []part
+	for i, role := range entries {
+		name, machines := e.Key+roleMark+role.Key, spans[i]
 		p := part{
 			name: name, path: e.Key + ".gang.roles." + role.Key, entry: role, outer: &e, role: role.Key, on: on,
 			near: near, rules: rules,
@@ -107,6 +126,38 @@ func (r *reader) partsOf(e yamlfile.Entry) ([]part, error) {
 		}
 	}
 	return out, fault.Within("gang", fault.Within("roles", err))
+}
+
+// begin has a gang begin with so many machines in all. Roles that may have more begin with more, the first of them
+// first. Where a gang is to begin with fewer than it has, those roles that say nothing of it begin with fewer, the last
+// of them first, each with one at least. It says what is wrong, or nothing.
+func begin(spans []span, enough int) (problem string) {
+	least, most := 0, 0
+	for i, s := range spans {
+		if s.max == 0 {
+			spans[i].min, spans[i].max = s.fixed, s.fixed
+		}
+		least, most = least+spans[i].min, most+spans[i].max
+	}
+	if enough > most {
+		return fmt.Sprintf("is %d, and all roles have %d machines", enough, most)
+	}
+	for i := range spans {
+		more := min(max(enough-least, 0), spans[i].max-spans[i].min)
+		spans[i].min, least = spans[i].min+more, least+more
+	}
+	for i := len(spans) - 1; i >= 0; i-- {
+		if spans[i].fixed > 0 {
+			fewer := min(max(least-enough, 0), spans[i].min-1)
+			spans[i].min, least = spans[i].min-fewer, least-fewer
+		}
+	}
+	for _, s := range spans {
+		if s.max-s.min > dag.MaxJoining {
+			return fmt.Sprintf("leaves %d machines of a role that may join, more than %d", s.max-s.min, dag.MaxJoining)
+		}
+	}
+	return ""
 }
 
 // rolesOf is the mapping that is a task's gang; nil where it is a name or there is none.
@@ -125,8 +176,8 @@ func (r *reader) rolesOf(e yamlfile.Entry) (*yaml.Node, error) {
 	return fields[i].Node, nil
 }
 
-// span is how many machines a role begins with, and how many it may have; zero where it says neither.
-type span struct{ min, max int }
+// span is how many machines a role begins with, and how many it may have; zero where it says neither: it has fixed then.
+type span struct{ min, max, fixed int }
 
 // spanOf reads how many machines a role has: replicas, of which minAvailable are enough to begin with, or min and max.
 func (r *reader) spanOf(role yamlfile.Entry) (s span, err error) {
@@ -163,9 +214,12 @@ func (r *reader) spanOf(role yamlfile.Entry) (s span, err error) {
 	case least > 0 && most == 0:
 		return s, at("has min and no max", "say how many it may have: max")
 	case enough > 0:
-		s = span{enough, replicas}
+		s = span{min: enough, max: replicas}
 	case most > 0:
-		s = span{max(least, 1), most}
+		s = span{min: max(least, 1), max: most}
+	}
+	if s.max == 0 {
+		s.fixed = max(replicas, 1)
 	}
 	switch {
 	case s.max < s.min:

@@ -139,6 +139,57 @@ tasks:
 	}
 }
 
+// What is enough for the whole gang is taken from roles that say nothing of it, or added to those that may have more.
+func TestAGangBeginsWithWhatIsEnoughForTheWhole(t *testing.T) {
+	const text = `
+apiVersion: tradewind/v1
+name: enough
+tasks:
+  t:
+    gang: {minAvailable: %d, roles: {a: {run: x, %s}, b: {run: y, %s}}}
+`
+	for _, c := range []struct {
+		enough  int
+		a, b    string
+		a0, aj  int // begins with, and join
+		b0, bj  int
+		problem string
+	}{
+		{6, "replicas: 2", "replicas: 6", 2, 0, 4, 2, ""},
+		{8, "replicas: 2", "replicas: 6", 2, 0, 6, 0, ""},
+		{2, "replicas: 2", "replicas: 6", 1, 1, 1, 5, ""},
+		{1, "replicas: 2", "replicas: 6", 1, 1, 1, 5, ""},
+		{5, "replicas: 1", "min: 2, max: 6", 1, 0, 4, 2, ""},
+		{2, "replicas: 1", "min: 2, max: 6", 1, 0, 2, 4, ""},
+		{4, "max: 2", "replicas: 3, minAvailable: 1", 2, 0, 2, 1, ""},
+		{9, "replicas: 2", "replicas: 6", 0, 0, 0, 0, "is 9, and all roles have 8 machines"},
+		{2, "replicas: 2", "replicas: 99", 0, 0, 0, 0, "leaves 98 machines of a role"},
+	} {
+		j, err := native.Parse("enough.yaml", fmt.Appendf(nil, text, c.enough, c.a, c.b))
+		if c.problem != "" {
+			if err == nil || !strings.Contains(err.Error(), "tasks.t.gang.minAvailable: "+c.problem) {
+				t.Errorf("%+v: %v", c, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%+v: %v", c, err)
+			continue
+		}
+		begins, joins := map[string]int{}, map[string]int{}
+		for _, task := range j.Tasks {
+			if task.Joins != "" {
+				joins[task.RoleOf()]++
+			} else {
+				begins[task.RoleOf()] = task.Nodes
+			}
+		}
+		if begins["a"] != c.a0 || joins["a"] != c.aj || begins["b"] != c.b0 || joins["b"] != c.bj {
+			t.Errorf("%+v: begins with %v, and %v join", c, begins, joins)
+		}
+	}
+}
+
 func TestWhatCanNotJoin(t *testing.T) {
 	const text = `
 apiVersion: tradewind/v1

@@ -304,6 +304,8 @@ func buildSchema() object {
 	}
 	role["replicas"] = with(defaults["nodes"].(object), "how many machines it has; 1 if it is left out")
 	gang := record([]string{"roles"}, object{
+		"minAvailable": with(maps.Clone(defaults["nodes"].(object)),
+			"how many machines of all roles are enough to begin with; all that they begin with if it is left out"),
 		"within": with(oneOf("zone", "region", "anywhere"),
 			"how close its machines are to each other; in one region if it is left out"),
 		"roles": object{

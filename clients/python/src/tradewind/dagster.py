@@ -15,7 +15,7 @@ from typing import Any
 
 from dagster import ConfigurableResource, MaterializeResult
 
-from ._call import Source
+from ._call import Source, _file
 from ._orchestrated import key, to_end
 from .client import Client
 
@@ -31,11 +31,13 @@ class TradewindResource(ConfigurableResource):  # type: ignore[type-arg,misc,unu
         return Client(self.url, state=self.state)
 
     def run(self, context: Any, job: Source) -> MaterializeResult[Any]:
-        """Runs a job to its end within an asset or op; what it tells goes to the run's log. Each step's try is one job.
-        A job that ends otherwise than well raises JobFailed; a run that is terminated cancels it."""
+        """Runs a job to its end within an asset or op; what it tells goes to the run's log. What one try of a step runs
+        is one job, however often it is asked for; a step may run several, and each of its mapped steps its own. A job
+        that ends otherwise than well raises JobFailed; a run that is terminated cancels it."""
         run = context.run
         step = context.op_execution_context if hasattr(context, "op_execution_context") else context
-        attempt = key("dagster", run.run_id, step.op_handle, step.retry_number)
+        mapped = step.get_mapping_key() or ""
+        attempt = key("dagster", run.run_id, step.op_handle, mapped, step.retry_number, _file(job)[1])
         with self.client() as client:
             done = to_end(client, job, attempt, context.log.info)
         return MaterializeResult(
