@@ -306,9 +306,13 @@ func (b *Broker) loadReporting(u *unit.Unit, st *attempt.Reporting, e wire.Event
 		return nil
 	case wire.Started:
 		return nil
+	case wire.Failed:
+		err = st.LoadDone(u, spec)
 	default:
 	}
-	st.Attempt, _, err = book.Get[record.Attempt](u, attempt)
+	if err == nil {
+		st.Attempt, _, err = book.Get[record.Attempt](u, attempt)
+	}
 	cl.Tell(&st.Attempt)
 	return err
 }

@@ -47,7 +47,7 @@ func (b *Broker) concerned(u *unit.Unit, job record.Job, e events.GangBroken) (m
 	}
 	for _, m := range members {
 		if !e.Done && m.Task.Index == e.Task && m.Task.Attempt > e.Attempt {
-			return nil, record.ErrSkip // all have been admitted together since
+			return attempt.LeftBehind(u, job, m, members) // the others have been admitted together since
 		}
 	}
 	alone, err := b.restartsAlone(u, job, e, members)

@@ -184,12 +184,9 @@ func (b *Broker) refused(ctx context.Context, cause string, e events.TaskAdmitte
 		return fmt.Errorf("%w: terminate %s after %w: %w", errAgain, id, launchErr, err)
 	}
 	return b.Transact(ctx, events.FnProvision, cause+"/refused", false, func(u *unit.Unit) error {
-		st, err := attempt.LoadBuying(u, e.Job, e.Task, e.Attempt)
+		st, err := attempt.LoadRefused(u, e.Job, e.Task, e.Attempt)
 		if err != nil {
 			return err
-		}
-		if !st.Exists || st.Cluster.State != record.ClusterLaunching || st.Cluster.Outcome != "" {
-			return record.ErrSkip
 		}
 		return u.Apply(attempt.DecideRefused(st, b.Config, launchErr, u.Now))
 	})

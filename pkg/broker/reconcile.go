@@ -12,6 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/attempt"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/broker/serving"
 	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/store"
@@ -120,7 +121,7 @@ func (b *Broker) reconcileJob(u *unit.Unit, cause string, w *walked, machines at
 	clusters, err := book.List[record.Cluster](u, record.JobPart(w.job.ID), record.ClusterPrefix, 0)
 	errs = append(errs, err)
 	if slices.ContainsFunc(clusters, attempt.Keeps) {
-		errs = append(errs, b.lookSuspended(u, cause, w.job))
+		errs = append(errs, b.lookSuspended(u, cause, w.job), serving.GoOn(u.Ctx, b.Loader, cause, w.job))
 	}
 	for _, cl := range clusters {
 		known[cl.ID] = true

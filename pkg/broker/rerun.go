@@ -2,11 +2,10 @@ package broker
 
 import (
 	"context"
-	"slices"
 
+	"github.com/tradewind-broker/tradewind/pkg/broker/history"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/broker/view"
-	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
 // Rerun submits a job again, as a new one: all of its tasks, with its deadline counted from now and its whole budget.
@@ -25,20 +24,5 @@ func (b *Broker) Rerun(ctx context.Context, id, token string) (record.Job, error
 	if token != "" {
 		token = "again\x00" + id + "\x00" + token
 	}
-	return b.Submit(ctx, Submission{Spec: unlearned(spec), Token: token, Source: job.Source})
-}
-
-// unlearned is a job as its file says it, without what was learned of its tasks when it was submitted: that may be more
-// by now.
-func unlearned(spec *dag.Job) *dag.Job {
-	again := *spec
-	again.Tasks = slices.Clone(spec.Tasks)
-	for i := range again.Tasks {
-		t := &again.Tasks[i]
-		if t.Learned != nil && t.Learned.Used {
-			t.Time = dag.TimeEstimate{}
-		}
-		t.Learned = nil
-	}
-	return &again
+	return b.Submit(ctx, Submission{Spec: history.Unlearned(spec), Token: token, Source: job.Source})
 }

@@ -26,6 +26,7 @@ type Buying struct {
 	job     *dag.Job // whose task it is
 	regions []string // that the job allows
 	blocks  []record.Block
+	others  bool // another replica of its service is ready; known of what was refused
 	// held is who runs on the reserved capacity that it is planned on, inUse how much of it they take.
 	held  record.Occupancy
 	inUse capacity.Amount
@@ -313,6 +314,10 @@ func DecideRefused(st Buying, cfg record.Config, cause error, now time.Time) (d 
 	// its machines have been taken back: others, or what is planned, are as good as before
 	if st.Attempt.Assigned() {
 		d.Requeue(st.Job, st.task, st.Job.Plan.Version)
+		return d
+	}
+	if kind == cloud.Invalid && st.Spec.Service != nil {
+		d.Add(st.replicaRefused(cause.Error(), now))
 		return d
 	}
 	if kind == cloud.Invalid {

@@ -37,6 +37,18 @@ func JoiningOf(u book.Reader, job record.Job, index int, ofRole bool) ([]Member,
 	return membersOf(u, job, slices.DeleteFunc(joining, func(i int) bool { return ofRole && spec.Lead(i) != index }))
 }
 
+// LeftBehind are those that had joined a gang of which a task was lost that has been admitted again since: what they
+// joined is gone. Where others of the gang went on meanwhile, they are those of the task's role alone. It fails with
+// ErrSkip where there are none.
+func LeftBehind(u book.Reader, job record.Job, lost Member, gang []Member) ([]Member, error) {
+	before := func(m Member) bool { return m.Bought && m.Attempt.Admitted.Before(lost.Attempt.Admitted) }
+	joined, err := JoiningOf(u, job, lost.Task.Index, slices.ContainsFunc(gang, before))
+	if joined = slices.DeleteFunc(joined, func(m Member) bool { return !before(m) }); err == nil && len(joined) == 0 {
+		err = record.ErrSkip
+	}
+	return joined, err
+}
+
 func membersOf(u book.Reader, job record.Job, tasks []int) (out []Member, err error) {
 	var keys []record.Key
 	for _, i := range tasks {

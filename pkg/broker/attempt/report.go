@@ -6,6 +6,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
@@ -21,8 +22,28 @@ type Reporting struct {
 	Chief   bool          // with its task the work of the gang is done
 	Keep    time.Duration // for how long machines of a task that fails may be kept
 	Joined  bool          // others may join its task's role while it runs
+	Done    bool          // the work of its gang is: its chief has succeeded
 	Now     time.Time
 	serving Serving // of a replica of a service
+}
+
+// LoadDone loads whether the work of a task's gang is done.
+func (st *Reporting) LoadDone(u book.Reader, spec *dag.Job) error {
+	of := st.Cluster.Task
+	if lead := spec.Lead(of); lead >= 0 {
+		of = lead
+	}
+	for _, i := range spec.Gang(of) {
+		if i == st.Cluster.Task || !spec.Chief(i) {
+			continue
+		}
+		chief, _, err := book.Get[record.Task](u, record.TaskKey(st.Cluster.Job, i))
+		if err != nil {
+			return err
+		}
+		st.Done = st.Done || chief.State == record.TaskSucceeded
+	}
+	return nil
 }
 
 // node is the node that reports.
@@ -168,6 +189,9 @@ func (st *Reporting) succeeded(r wire.Report) (d record.Decision) {
 
 // failed ends the attempt: one node that fails fails them all. Its machines may be kept for people to look at.
 func (st *Reporting) failed(r wire.Report, cfg record.Config) (d record.Decision) {
+	if st.Done { // a worker that has lost its chief because that is done
+		return DecideComplete(Member{Losing: st.losing(), Bought: true}, st.Now)
+	}
 	message := r.Message
 	if r.Phase != "" && r.Phase != "run" {
 		message = r.Phase + ": " + message

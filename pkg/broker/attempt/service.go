@@ -214,28 +214,79 @@ func (st *Reporting) replicaEnded(r wire.Report) (d record.Decision) {
 		d.Emit(lost)
 		return d
 	}
-	if u := &st.Job.Update; never && u.Open() && u.Failed == "" && cl.Spec == u.Spec {
+	if !never {
+		if st.Task.Misses++; st.Now.Sub(cl.Ready) >= settledAfter && !cl.Ready.IsZero() {
+			st.Task.Misses = 0
+		}
 		d.Emit(lost)
-		st.stopUpdate(&d, reason)
+		l.Task = st.Task
+		again(&d, l, reason, st.Now)
 		return d
 	}
-	settled := !cl.Ready.IsZero() && st.Now.Sub(cl.Ready) >= settledAfter
-	if st.Task.Misses++; settled {
-		st.Task.Misses = 0
+	more, failed := missed(l, st.Spec, st.serving.others, r.ExitCode, reason, st.Now)
+	if !failed {
+		d.Emit(lost)
 	}
-	if never && st.Task.Misses >= MostMisses && !st.serving.others {
-		st.Task.State, st.Task.Reason, st.Task.EndedAt = record.TaskFailed, reason, st.Now
-		d.Put(record.TaskKey(cl.Job, cl.Task), st.Task)
+	d.Add(more)
+	return d
+}
+
+// missed has another attempt take the place of one that has ended before it was ready. It stops the update that it was
+// the first of. Where it happens again and again, and no other replica is ready, the task fails, and its job with it.
+func missed(l Losing, spec *dag.Task, others bool, exitCode int, reason string,
+	now time.Time) (d record.Decision, failed bool) {
+	cl := &l.Cluster
+	if u := &l.Job.Update; u.Open() && u.Failed == "" && cl.Spec == u.Spec {
+		stopUpdate(&d, l, spec.Name, reason, now)
+		return d, false
+	}
+	if l.Task.Misses++; l.Task.Misses >= MostMisses && !others {
+		l.Task.State, l.Task.Reason, l.Task.EndedAt = record.TaskFailed, reason, now
+		d.Put(record.TaskKey(cl.Job, cl.Task), l.Task)
 		d.Emit(events.TaskFailed{Job: cl.Job, Task: cl.Task, Attempt: cl.Attempt, Cluster: cl.ID,
-			ExitCode: r.ExitCode, Final: true,
+			ExitCode: exitCode, Final: true,
 			Message: fmt.Sprintf("service %s does not come up: it has ended %d times in a row before it was ready; "+
-				"the last time: %s", st.Spec.Service.Of, st.Task.Misses, reason)})
+				"the last time: %s", spec.Service.Of, l.Task.Misses, reason)})
+		return d, true
+	}
+	again(&d, l, reason, now)
+	return d, false
+}
+
+// again has a replica wait to be admitted once more, the longer the more often it was not ready.
+func again(d *record.Decision, l Losing, reason string, now time.Time) {
+	l.Task.NotBefore = now.Add(waitAfter(l.Task.Misses))
+	l.Task.ReadyAt = now
+	rejoin(d, l.Job, l.Task, reason)
+}
+
+// LoadRefused loads what the refusal of a launch is decided on. It fails with ErrSkip where it has been decided before.
+func LoadRefused(u book.Reader, job string, task, attempt int) (st Buying, err error) {
+	if st, err = LoadBuying(u, job, task, attempt); err != nil {
+		return st, err
+	}
+	if !st.Exists || st.Cluster.State != record.ClusterLaunching || st.Cluster.Outcome != "" {
+		return st, record.ErrSkip
+	}
+	if st.Spec.Service == nil {
+		return st, nil
+	}
+	all, err := book.List[record.Cluster](u, record.JobPart(job), record.ClusterPrefix, 0)
+	of := st.job.Replicas(task)
+	st.others = slices.ContainsFunc(all, func(cl record.Cluster) bool {
+		return slices.Contains(of, cl.Task) && cl.Serves()
+	})
+	return st, err
+}
+
+// replicaRefused is about a replica that no cloud can launch as it is: an image that is not there, say. It is as one
+// that has ended before it was ready, as others of its service, of another version, may go on.
+func (st *Buying) replicaRefused(reason string, now time.Time) (d record.Decision) {
+	l := Losing{Job: st.Job, Task: st.task, Attempt: st.Attempt, Cluster: st.Cluster}
+	if !l.current() || st.Job.State == record.JobEnding || st.Job.State.Over() {
 		return d
 	}
-	d.Emit(lost)
-	st.Task.NotBefore = st.Now.Add(waitAfter(st.Task.Misses))
-	st.Task.ReadyAt = st.Now
-	rejoin(&d, st.Job, st.Task, reason)
+	d, _ = missed(l, st.Spec, st.others, -1, reason, now)
 	return d
 }
 

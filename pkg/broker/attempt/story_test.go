@@ -209,7 +209,14 @@ func (s *stage) buy(d *datadriven.TestData) bool {
 	case "refused":
 		err := cloud.Errorf("aws", cloud.Kind(d.CmdArgs[0].Key), "Code", "the cloud's words")
 		err.RetryAfter, err.AskAgain = s.span(s.word(d, "retry", "0s")), s.span(s.word(d, "again", "0s"))
-		s.decided(DecideRefused(s.buying(), s.cfg, err, s.now))
+		st, bad := LoadRefused(s, "j", 1, s.no)
+		if errors.Is(bad, record.ErrSkip) { // stories of refusals may do without what comes before
+			st, bad = s.buying(), nil
+		}
+		if bad != nil {
+			s.t.Fatal(bad)
+		}
+		s.decided(DecideRefused(st, s.cfg, err, s.now))
 	default:
 		return false
 	}
@@ -245,6 +252,12 @@ func (s *stage) serve(d *datadriven.TestData) bool {
 	case "report":
 		st := Reporting{Job: l.Job, Spec: &s.spec.Tasks[1], Task: l.Task, Attempt: l.Attempt, Cluster: l.Cluster, Rank: rank(), Now: s.now,
 			Chief: d.HasArg("chief"), Joined: d.HasArg("joined"), Keep: s.span(s.word(d, "kept", "0s"))}
+		if d.HasArg("led") { // by the other task of the gang
+			s.spec.Tasks[2].On = []dag.Reaction{{Event: dag.TaskCompleted, Action: dag.Complete}}
+			if err := st.LoadDone(s, &s.spec); err != nil {
+				s.t.Fatal(err)
+			}
+		}
 		s.cfg.Scale = s.number(d, "scale", 0)
 		if st.Spec.Service != nil {
 			if err := st.LoadServing(s, &s.spec); err != nil {
@@ -337,6 +350,18 @@ func (s *stage) tell(d *datadriven.TestData) bool {
 		for _, m := range members() {
 			s.decided(DecideComplete(m, s.now))
 		}
+	case "left-behind":
+		gang, err := GangOf(s, l.Job, 1)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		left, err := LeftBehind(s, l.Job, gang[0], gang)
+		for _, m := range left {
+			fmt.Fprintln(s.out, m.Cluster.ID)
+		}
+		if err != nil {
+			fmt.Fprintln(s.out, err)
+		}
 	case "run-gang":
 		s.decided(DecideRunGang(members(), s.now))
 	case "gang":
@@ -351,6 +376,7 @@ func (s *stage) tell(d *datadriven.TestData) bool {
 		cl.ID, cl.Task, cl.Nodes = record.ClusterID("j", 4, 1), 4, []record.Node{{Address: d.CmdArgs[0].Key}}
 		s.put(record.ClusterKey(cl.ID), cl)
 		s.put(record.TaskKey("j", 4), record.Task{Job: "j", Index: 4, State: record.TaskRunning, Attempt: 1, Plan: 3, Joins: "g"})
+		s.put(record.AttemptKey("j", 4, 1), record.Attempt{Job: "j", Task: 4, Number: 1, Plan: 3, Offer: cl.Offer, Nodes: 1, Admitted: s.now})
 	case "update": // of the services, by somebody
 		job := l.Job
 		spec := job.Spec

@@ -91,10 +91,10 @@ func (r *Rolling) Step(now time.Time) (d record.Decision) {
 
 // stopUpdate has a job go by the spec of before, as the first replica of an update has ended before it was ready. The
 // one that it was to replace goes on until another one of before has taken its place.
-func (st *Reporting) stopUpdate(d *record.Decision, reason string) {
-	st.Job.StopUpdate(fmt.Sprintf("%s of version %d does not become ready: %s", st.Spec.Name, st.Cluster.Spec, reason))
-	d.PutJob(st.Job)
-	st.Task.Misses, st.Task.ReadyAt = 0, st.Now
-	d.Requeue(st.Job, st.Task, st.Job.Plan.Version+1)
-	d.Replan(st.Job, "the update was stopped: "+reason)
+func stopUpdate(d *record.Decision, l Losing, name, reason string, now time.Time) {
+	l.Job.StopUpdate(fmt.Sprintf("%s of version %d does not become ready: %s", name, l.Cluster.Spec, reason))
+	d.PutJob(l.Job)
+	l.Task.Misses, l.Task.ReadyAt = 0, now
+	d.Requeue(l.Job, l.Task, l.Job.Plan.Version+1)
+	d.Replan(l.Job, "the update was stopped: "+reason)
 }

@@ -153,3 +153,18 @@ func estimate(l *dag.Learned, careful bool) dag.TimeEstimate {
 	}
 	return e
 }
+
+// Unlearned is a job as its file says it, without what was learned of its tasks when it was submitted: that may be more
+// by now.
+func Unlearned(spec *dag.Job) *dag.Job {
+	again := *spec
+	again.Tasks = slices.Clone(spec.Tasks)
+	for i := range again.Tasks {
+		t := &again.Tasks[i]
+		if t.Learned != nil && t.Learned.Used {
+			t.Time = dag.TimeEstimate{}
+		}
+		t.Learned = nil
+	}
+	return &again
+}

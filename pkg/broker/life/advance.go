@@ -84,8 +84,8 @@ func DecideSucceeded(st Advancing, task int) (d record.Decision) {
 // DecideFailed announces a task again while it has retries left, and otherwise fails the job.
 func DecideFailed(st Advancing, task record.Task, e events.TaskFailed) (d record.Decision) {
 	if st.Job.State != record.JobRunning && st.Job.State != record.JobWaiting || e.Task < 0 || e.Task >= st.Job.Tasks ||
-		st.Progress.Phases[e.Task] != record.PhaseReady {
-		return d
+		st.Progress.Phases[e.Task] != record.PhaseReady || task.State == record.TaskSucceeded {
+		return d // or it is done by now, with the chief of its gang
 	}
 	spec := &st.Spec.Tasks[e.Task]
 	if !e.Final && task.Try <= spec.RetriesAfter(e.ExitCode) {

@@ -70,3 +70,26 @@ func Update(ctx context.Context, l *unit.Loader, w Wanted) (job record.Job, err 
 	})
 	return job, err
 }
+
+// GoOn takes the next step of an update that is open, if it is time for one: the event that it came with may have met a
+// job that was suspended, or that waited for a plan.
+func GoOn(ctx context.Context, l *unit.Loader, cause string, job record.Job) error {
+	if !job.Update.Open() {
+		return nil
+	}
+	return l.Transact(ctx, events.FnReconcile, cause+"/"+job.ID+"/update", false, func(u *unit.Unit) error {
+		job, err := view.LoadJob(u, job.ID)
+		if err != nil {
+			return err
+		}
+		spec, err := u.Spec(job)
+		if err != nil {
+			return err
+		}
+		r, err := attempt.LoadRolling(u, job, spec)
+		if err != nil {
+			return err
+		}
+		return u.Apply(r.Step(u.Now))
+	})
+}

@@ -1,0 +1,89 @@
+package serving
+
+import (
+	"testing"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/broker/book"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/store/mem"
+)
+
+// A replica of an update became ready while its job waited for a plan, so that nobody took the next step. Reconcile
+// takes it, once.
+func TestAnUpdateThatWasPassedOverGoesOn(t *testing.T) {
+	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+	l := unit.NewLoader(mem.New(), func() time.Time { return now }, record.DefaultConfig())
+	spec := &dag.Job{Name: "j", Tasks: []dag.Task{
+		{Name: "web.0", Run: "x", Nodes: 1, Service: &dag.Service{Of: "web"}},
+		{Name: "web.1", Run: "x", Nodes: 1, Service: &dag.Service{Of: "web"}},
+	}}
+	job := record.Job{
+		ID: "j", Name: "j", Queue: "q", State: record.JobWaiting, Tasks: 2, Serves: true,
+		Plan:   record.Blob{Version: 3, Name: "plan"},
+		Update: record.Update{Spec: 2, Before: 1, Plan: 3, Since: now},
+	}
+	put := func(t *testing.T, fill func(*unit.Unit, *record.Decision) error) {
+		t.Helper()
+		err := l.Transact(t.Context(), events.FnSubmit, t.Name()+now.String(), false, func(u *unit.Unit) error {
+			var d record.Decision
+			if err := fill(u, &d); err != nil {
+				return err
+			}
+			return u.Apply(d)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(t, func(u *unit.Unit, d *record.Decision) error {
+		p, err := unit.Pack(job.ID, "spec", 2, "x", spec)
+		if err == nil {
+			err = p.Save(t.Context(), l.Store, u)
+		}
+		job.Spec = p.Blob
+		d.PutJob(job)
+		for i := range 2 {
+			task := record.Task{Job: "j", Index: i, State: record.TaskRunning, Attempt: 1, Plan: 3, Service: "web"}
+			d.Put(record.TaskKey("j", i), task)
+			id := record.ClusterID("j", i, 1)
+			d.Put(record.ClusterKey(id), record.Cluster{ID: id, Job: "j", Task: i, Attempt: 1, Queue: "q", Spec: 2 - i,
+				State: record.ClusterUp, Running: now, Ready: now, Nodes: []record.Node{{Address: "10.0.0.1"}}})
+		}
+		return err
+	})
+	states := func() (all []record.TaskState) {
+		u := l.NewUnit(t.Context(), events.FnReconcile)
+		for i := range 2 {
+			task, _, err := book.Get[record.Task](u, record.TaskKey("j", i))
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, task.State)
+		}
+		return all
+	}
+	goOn := func() {
+		t.Helper()
+		now = now.Add(time.Minute)
+		if err := GoOn(t.Context(), l, now.String(), job); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if goOn(); states()[1] != record.TaskRunning {
+		t.Error("a step is taken while the job waits")
+	}
+	put(t, func(_ *unit.Unit, d *record.Decision) error {
+		job.State = record.JobRunning
+		d.PutJob(job)
+		return nil
+	})
+	for range 2 {
+		if goOn(); states()[0] != record.TaskRunning || states()[1] != record.TaskQueued {
+			t.Errorf("the replicas are %v: that of before is to be replaced, and it alone", states())
+		}
+	}
+}
