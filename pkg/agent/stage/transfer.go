@@ -14,6 +14,7 @@ import (
 	"os"
 	"path"
 	"slices"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -36,6 +37,8 @@ type Transfer struct {
 	Batch    int          // grants asked for at once; 0 is 500
 	Peers    Peers        // nodes that start from the same files; nil where there are none
 	Shared   int64        // bytes; what is brought at once and is less is not passed between them; 0 is 64 MiB
+
+	Still time.Duration // how long nothing may come of an object that is read whole; 0 is a minute
 
 	sharing bool // what is brought now is large enough to be shared
 }
