@@ -212,7 +212,8 @@ func (t *attempt) makeRoom(ctx context.Context, result wire.Report) {
 	if result.Event != wire.Failed || stage.Room(t.cfg.Dir, scarce) == nil {
 		return
 	}
-	if err := mount.Clear(ctx, t.cfg.Dir); err != nil { // or what lies in a bucket would be removed
+	// Or what lies in a bucket would be removed, or elsewhere.
+	if mount.Clear(ctx, t.cfg.Dir) != nil || mount.ClearAll(ctx, t.dirs.top) != nil {
 		return
 	}
 	for _, dir := range []string{t.dirs.work, t.dirs.inputs, t.dirs.output, t.dirs.tmp, t.dirs.snapshot} {
@@ -293,7 +294,11 @@ func (t *attempt) prepare(ctx context.Context) error {
 	if err := mount.Clear(ctx, t.cfg.Dir); err != nil { // or what lies in a bucket would be removed
 		return err
 	}
-	if err := os.RemoveAll(filepath.Dir(t.dirs.top)); err != nil { // of an earlier attempt
+	attempts := filepath.Dir(t.dirs.top)
+	if err := mount.ClearAll(ctx, attempts); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(attempts); err != nil { // of an earlier attempt
 		return err
 	}
 	if err := t.dirs.make(); err != nil {
