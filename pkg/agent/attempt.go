@@ -59,10 +59,11 @@ type attempt struct {
 	unlessStopped context.Context // ends with orderStop and above
 	cancel        [orderAbandon + 1]context.CancelCauseFunc
 	done          chan struct{} // closed when nothing of the task is left and what can be reported is
+	sooner        chan struct{} // of one: what orderSave was told with has changed
 
 	mu       sync.Mutex
 	order    order
-	until    time.Time  // when the machine will be taken, with orderSave
+	until    time.Time  // when the machine will be taken, since orderSave
 	replaced bool       // by another attempt on the same node
 	atOnce   bool       // a replica of a service need not go on for as long as it can
 	kept     bool       // its failure is reported already; see linger
@@ -73,7 +74,7 @@ type attempt struct {
 // begin starts an attempt.
 func (a *agent) begin(ctx context.Context, work *wire.Assignment, number int) *attempt {
 	t := &attempt{
-		agent: a, work: work, done: make(chan struct{}),
+		agent: a, work: work, done: make(chan struct{}), sooner: make(chan struct{}, 1),
 		mask:    mask.New(slices.Collect(maps.Values(work.Secrets))...),
 		dirs:    dirsIn(filepath.Join(a.cfg.Dir, "attempts", strconv.Itoa(number))),
 		reports: newReports(a.client, work.Attempt, a.claims.Rank),
@@ -94,7 +95,7 @@ func (t *attempt) end(o order) {
 	if t == nil {
 		return
 	}
-	t.tell(o, time.Time{})
+	t.tell(o, time.Time{}, false)
 	<-t.done
 }
 
@@ -125,10 +126,7 @@ func (t *attempt) save(left time.Duration, now bool) {
 	if t == nil {
 		return
 	}
-	t.mu.Lock()
-	t.atOnce = t.atOnce || now
-	t.mu.Unlock()
-	t.tell(orderSave, time.Now().Add(max(left, 0)))
+	t.tell(orderSave, time.Now().Add(max(left, 0)), now)
 }
 
 // noticed is save, when it was not the broker who said so.
@@ -139,13 +137,31 @@ func (t *attempt) noticed(left time.Duration) {
 	}
 }
 
-func (t *attempt) tell(o order, until time.Time) {
+// sameNotice is how far two notices may lie apart that are one: the machine's own and what the broker makes of it. A
+// task is not told twice of it: to many a program a second SIGTERM says that there is no time at all.
+const sameNotice = 5 * time.Second
+
+// tell gives an order. Of two to save the nearer counts: who is asked to leave within minutes may be taken within
+// seconds.
+func (t *attempt) tell(o order, until time.Time, now bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.atOnce = t.atOnce || now
+	if o == orderSave && t.order == orderSave {
+		if until.Before(t.until.Add(-sameNotice)) {
+			t.until = until
+		}
+		select {
+		case t.sooner <- struct{}{}:
+		default: // who is told looks at all
+		}
+	}
 	if o <= t.order {
 		return
 	}
-	t.order, t.until = o, until
+	if t.order = o; o == orderSave {
+		t.until = until
+	}
 	t.cancel[orderSave](errEnded)
 	if o >= orderStop {
 		t.cancel[orderStop](errEnded)
@@ -212,7 +228,8 @@ func (t *attempt) makeRoom(ctx context.Context, result wire.Report) {
 	if result.Event != wire.Failed || stage.Room(t.cfg.Dir, scarce) == nil {
 		return
 	}
-	if err := mount.Clear(ctx, t.cfg.Dir); err != nil { // or what lies in a bucket would be removed
+	// Or what lies in a bucket would be removed, or elsewhere.
+	if mount.Clear(ctx, t.cfg.Dir) != nil || mount.ClearAll(ctx, t.dirs.top) != nil {
 		return
 	}
 	for _, dir := range []string{t.dirs.work, t.dirs.inputs, t.dirs.output, t.dirs.tmp, t.dirs.snapshot} {
@@ -293,7 +310,11 @@ func (t *attempt) prepare(ctx context.Context) error {
 	if err := mount.Clear(ctx, t.cfg.Dir); err != nil { // or what lies in a bucket would be removed
 		return err
 	}
-	if err := os.RemoveAll(filepath.Dir(t.dirs.top)); err != nil { // of an earlier attempt
+	attempts := filepath.Dir(t.dirs.top)
+	if err := mount.ClearAll(ctx, attempts); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(attempts); err != nil { // of an earlier attempt
 		return err
 	}
 	if err := t.dirs.make(); err != nil {

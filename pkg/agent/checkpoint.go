@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/stage"
@@ -17,16 +18,25 @@ import (
 type saver struct {
 	*attempt
 	next  int
-	saved string        // fingerprint of the directory when it was last saved
-	took  time.Duration // to upload it
+	saved string          // fingerprint of the directory when it was last saved
+	took  atomic.Int64    // to upload it, nanoseconds: it is asked for while another is being saved
+	noted map[string]bool // what was said of what is left out
 }
 
 func (t *attempt) newSaver() *saver {
-	s := &saver{attempt: t}
+	s := &saver{attempt: t, noted: map[string]bool{}}
 	if t.work.Checkpoint != nil {
 		s.next = t.work.Checkpoint.Next
 	}
 	return s
+}
+
+// note says what is left out of checkpoints, once.
+func (s *saver) note(msg string) {
+	if !s.noted[msg] {
+		s.noted[msg] = true
+		s.out.note("checkpoint: " + msg)
+	}
 }
 
 // saves says whether this node saves: in a task of several, the first does.
@@ -52,7 +62,7 @@ const patienceWithChange = 10 * time.Second
 func (s *saver) saveRunning(ctx context.Context) error {
 	still, cancel := context.WithTimeout(ctx, max(s.work.Checkpoint.Every, patienceWithChange))
 	defer cancel()
-	print, err := stage.Snapshot(still, s.checkpointDir(), s.dirs.snapshot)
+	print, err := stage.Snapshot(still, s.checkpointDir(), s.dirs.snapshot, s.note)
 	if err != nil {
 		return err
 	}
@@ -68,7 +78,7 @@ func (s *saver) saveLast(ctx context.Context) error {
 	if !s.saves() {
 		return nil
 	}
-	print, err := stage.Fingerprint(ctx, s.checkpointDir())
+	print, err := stage.Fingerprint(ctx, s.checkpointDir(), s.note)
 	if err != nil {
 		return err
 	}
@@ -87,13 +97,15 @@ func (s *saver) upload(ctx context.Context, dir, print string) error {
 	if err != nil {
 		return err
 	}
-	m, err := s.transfer().Upload(ctx, to, dir, stage.Scan{Ignore: stage.Unfinished, Note: s.out.note},
+	m, err := s.transfer().Upload(ctx, to, dir, stage.Scan{Ignore: stage.Unfinished, Note: s.note},
 		stage.Manifest{Attempt: s.work.Attempt, Nodes: max(len(s.work.Nodes), 1)})
 	if err != nil {
 		return err
 	}
-	s.saved, s.took = print, time.Since(began)
-	s.log.Debug("checkpoint saved", "prefix", prefix, "bytes", m.Bytes(), "took", s.took)
+	took := time.Since(began)
+	s.saved = print
+	s.took.Store(int64(took))
+	s.log.Debug("checkpoint saved", "prefix", prefix, "bytes", m.Bytes(), "took", took)
 	s.reports.add(wire.Report{Event: wire.Checkpointed, Seq: seq, Prefix: prefix}, func() {
 		s.wg.Go(s.prune)
 	})
@@ -109,7 +121,7 @@ func (s *saver) reserve(left time.Duration) time.Duration {
 		}
 		return 0
 	}
-	return min(max(left/4, 2*s.took), left*3/4)
+	return min(max(left/4, 2*time.Duration(s.took.Load())), left*3/4)
 }
 
 // prune has older checkpoints removed. It is called when the broker has accepted a newer one.

@@ -1,16 +1,19 @@
 package agent_test
 
 import (
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/agent"
 	"github.com/tradewind-broker/tradewind/pkg/agent/agenttest"
+	"github.com/tradewind-broker/tradewind/pkg/agent/stage"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 )
 
@@ -140,6 +143,88 @@ func TestATaskThatIgnoresTheNoticeIsStoppedInTimeToSave(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	b.Report(node, "a1", wire.Checkpointed)
+}
+
+// A task that was given long to leave is ended in time when its machine is taken before that.
+func TestANearerNoticeCounts(t *testing.T) {
+	b := agenttest.New(t)
+	notices := make(chan time.Duration, 1)
+	start(t, b, node, agent.Config{Notices: notices})
+	w := task(t, "a1", `trap "echo told" TERM; echo x > $TRADEWIND_CHECKPOINT/f; echo ready; while :; do sleep 0.01; done`)
+	w.Checkpoint = &wire.Checkpoint{Path: "ckpt", Next: 1}
+	b.Run(node, w)
+	b.AwaitLog(node, "a1", "ready")
+	b.Tell(node, wire.Work{Command: wire.SaveNow, Notice: 10 * time.Hour})
+	b.AwaitLog(node, "a1", "told")
+	notices <- time.Second
+	if r := b.Result(node, "a1"); r.Event != wire.Stopped {
+		t.Errorf("%+v", r)
+	}
+	b.Report(node, "a1", wire.Checkpointed)
+	if log := b.Log(node, "a1"); strings.Count(log, "the machine will be taken in ") != 2 {
+		t.Errorf("log %q", log)
+	}
+}
+
+// gate is a way to stores that closes for what is put there, whoever gives up.
+type gate struct {
+	met, open chan struct{}
+	once      sync.Once
+}
+
+func (g *gate) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method == http.MethodPut {
+		g.once.Do(func() { close(g.met) })
+		<-g.open
+	}
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// A save that is under way when a notice comes does not keep the task from hearing of it.
+func TestATaskHearsOfANoticeWhileItIsSaved(t *testing.T) {
+	b, dir := agenttest.New(t), t.TempDir()
+	g := &gate{met: make(chan struct{}), open: make(chan struct{})}
+	open := sync.OnceFunc(func() { close(g.open) })
+	defer open()
+	start(t, b, node, agent.Config{Transfer: stage.Transfer{Client: &http.Client{Transport: g}}})
+	w := task(t, "a1", `trap 'cp $TRADEWIND_NOTICE `+dir+`/told; exit' TERM; echo x > $TRADEWIND_CHECKPOINT/f; while :; do sleep 0.01; done`)
+	w.Checkpoint = &wire.Checkpoint{Path: "ckpt", Every: 10 * time.Millisecond, Next: 1}
+	b.Run(node, w)
+	<-g.met
+	b.Tell(node, wire.Work{Command: wire.SaveNow, Notice: time.Hour})
+	awaitFile(t, dir, "told")
+	open()
+	if r := b.Result(node, "a1"); r.Event != wire.Stopped {
+		t.Errorf("%+v", r)
+	}
+	b.Report(node, "a1", wire.Checkpointed)
+}
+
+// A link that leaves the folder costs no checkpoint, and is told of once.
+func TestACheckpointWithALinkThatLeavesIsSaved(t *testing.T) {
+	b := agenttest.New(t)
+	start(t, b, node, agent.Config{})
+	w := task(t, "a1", `cd $TRADEWIND_CHECKPOINT; ln -s /etc/passwd away; ln -s $PWD/f latest; n=0
+while :; do n=$((n+1)); echo $n > f.tmp; mv f.tmp f; sleep 0.1; done`)
+	w.Checkpoint = &wire.Checkpoint{Path: "ckpt", Every: 10 * time.Millisecond, Next: 1}
+	b.Run(node, w)
+	b.ReportAfter(1, node, "a1", wire.Checkpointed)
+	b.Tell(node, wire.Work{Command: wire.SaveNow, Notice: time.Minute})
+	if r := b.Result(node, "a1"); r.Event != wire.Stopped {
+		t.Errorf("%+v", r)
+	}
+	if log := b.Log(node, "a1"); strings.Count(log, "left out away: a link that leaves") != 1 || strings.Contains(log, "no checkpoint") {
+		t.Errorf("log %q", log)
+	}
+	manifests, _ := filepath.Glob(filepath.Join(storeDir(w), w.Prefix, "ckpt", "*", "manifest.json"))
+	for _, m := range manifests {
+		if got := content(t, m); !strings.Contains(got, `"link":"f"`) {
+			t.Errorf("%s: %s", m, got)
+		}
+	}
+	if len(manifests) < 2 {
+		t.Errorf("kept %v", manifests)
+	}
 }
 
 func TestTheMachinesOwnNoticeSavesWhenTheBrokerIsBack(t *testing.T) {

@@ -78,10 +78,18 @@ func (t *attempt) mountPlace(ctx context.Context, p string) (dir, dst string, er
 		}
 		p = b.home + "/" + rest
 	}
+	into := strings.HasSuffix(p, "/") // a single file keeps its name there
 	p = filepath.Clean(p)
-	dir = filepath.Join(t.dirs.mounts, strconv.Itoa(len(b.mounts)))
-	b.mounts[p] = filepath.Join(dir, filepath.Base(p))
-	return dir, filepath.Base(p), os.MkdirAll(dir, 0o700)
+	if there, ok := b.mounts[p]; ok { // several files into one folder
+		dir = filepath.Dir(there)
+	} else {
+		dir = filepath.Join(t.dirs.mounts, strconv.Itoa(len(b.mounts)))
+		b.mounts[p] = filepath.Join(dir, filepath.Base(p))
+	}
+	if dst = filepath.Base(p); into {
+		dst += "/"
+	}
+	return dir, dst, os.MkdirAll(dir, 0o700)
 }
 
 // open starts the container, once all that it sees is there.

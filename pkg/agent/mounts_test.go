@@ -263,3 +263,23 @@ func TestWhatCannotBeMountedFailsInStaging(t *testing.T) {
 	}
 	nothingMounted(t, dir)
 }
+
+// What a task has mounted itself stays where it lies when the next one begins.
+func TestWhatATaskHasMountedItselfIsNotRemoved(t *testing.T) {
+	b := agenttest.New(t)
+	start(t, b, node, agent.Config{})
+	precious := t.TempDir()
+	writeFile(t, filepath.Join(precious, "there"), "is there")
+	b.Run(node, task(t, "a1", "mkdir x; mount --bind "+precious+" x && echo mounted"))
+	b.Result(node, "a1")
+	if !strings.Contains(b.Log(node, "a1"), "mounted\n") {
+		t.Skip("this user cannot mount: ", b.Log(node, "a1"))
+	}
+	b.Run(node, task(t, "a2", "true"))
+	if r := b.Result(node, "a2"); r.Event != wire.Succeeded {
+		t.Errorf("%+v", r)
+	}
+	if got := content(t, filepath.Join(precious, "there")); got != "is there" {
+		t.Errorf("it has %q", got)
+	}
+}

@@ -160,19 +160,24 @@ func ask(ctx context.Context, s *wire.Service, port int) error {
 const drainWithin = 30 * time.Second
 
 // serveOn has a replica whose machine will be taken go on until it is time to end: another one is on its way meanwhile.
-func (t *attempt) serveOn(s *script, until time.Time) {
-	t.mu.Lock()
-	atOnce := t.atOnce
-	t.mu.Unlock()
-	left := time.Until(until)
-	if t.work.Service == nil || atOnce || left <= 0 {
-		return
-	}
-	timer := time.NewTimer(left - min(left/2, drainWithin))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-s.Done():
-	case <-t.unlessStopped.Done():
+// It returns when the machine will be taken, which may be sooner by then.
+func (t *attempt) serveOn(s *script, until time.Time) time.Time {
+	for {
+		t.mu.Lock()
+		atOnce := t.atOnce
+		t.mu.Unlock()
+		left := time.Until(until)
+		if t.work.Service == nil || atOnce || left <= 0 {
+			return until
+		}
+		select {
+		case <-t.sooner:
+			until = t.foretell(until)
+			continue
+		case <-time.After(left - min(left/2, drainWithin)):
+		case <-s.Done():
+		case <-t.unlessStopped.Done():
+		}
+		return until
 	}
 }

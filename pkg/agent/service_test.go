@@ -170,3 +170,18 @@ func TestAReplicaGoesOnWhileItCan(t *testing.T) {
 		})
 	}
 }
+
+// One that goes on hears of it when it need not any more.
+func TestAReplicaThatGoesOnIsReplaced(t *testing.T) {
+	b := agenttest.New(t)
+	start(t, b, node, agent.Config{})
+	b.Run(node, replica(t, "a1", server))
+	b.Report(node, "a1", wire.Ready)
+	b.Tell(node, wire.Work{Command: wire.SaveNow, Notice: time.Hour})
+	b.AwaitLog(node, "a1", "the machine will be taken in ")
+	b.Tell(node, wire.Work{Command: wire.SaveNow, Notice: time.Hour, Now: true})
+	if r := b.Result(node, "a1"); r.Event != wire.Stopped {
+		t.Errorf("%+v", r)
+	}
+	b.AwaitLog(node, "a1", "ended by SIGTERM")
+}

@@ -322,14 +322,17 @@ func (t *attempt) requireOutputs() error {
 	return nil
 }
 
-// findOutput fails, with fs.ErrNotExist, when the task did not leave an output.
+// findOutput fails when the task did not leave an output, with fs.ErrNotExist, or left what cannot be kept.
 func (t *attempt) findOutput(out wire.Output) error {
 	root, err := os.OpenRoot(t.dirs.output)
 	if err != nil {
 		return err
 	}
 	defer root.Close() //nolint:errcheck // only read
-	_, err = root.Stat(path.Clean(out.Path))
+	info, err := root.Stat(path.Clean(out.Path))
+	if err == nil && !info.IsDir() && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is neither a file nor a directory: %s", out.Path, info.Mode())
+	}
 	return err
 }
 

@@ -395,3 +395,18 @@ func TestNodesPassOnWhatTheyStartFrom(t *testing.T) {
 		t.Errorf("%d pieces: %v", pieces, count.times)
 	}
 }
+
+// A pipe that nobody writes to would be read for ever.
+func TestAPipeIsNoOutput(t *testing.T) {
+	b := agenttest.New(t)
+	start(t, b, node, agent.Config{})
+	for _, uri := range []string{"", "file://" + t.TempDir() + "/kept"} {
+		w := task(t, "a"+uri, "mkfifo $TRADEWIND_OUTPUT/p")
+		w.Outputs = []wire.Output{{Name: "pipe", Path: "p", URI: uri}}
+		b.Run(node, w)
+		r := b.Result(node, w.Attempt)
+		if r.Event != wire.Failed || r.Phase != wire.PhaseOutputs || !strings.Contains(r.Message, "neither a file nor a directory") {
+			t.Errorf("%+v", r)
+		}
+	}
+}

@@ -100,15 +100,15 @@ func (t *attempt) runTask() (stopped bool, err error) {
 		}
 	}
 	cancel()
-	<-idle
+	defer func() { <-idle }() // the task is told first: a save may take its time to end
 	if lost != nil {
 		return false, t.endOf(s, lost)
 	}
 	if !stopped {
 		return false, s.end()
 	}
-	if told, until := t.ordered(); told == orderSave {
-		t.saveAndStop(s, saver, until)
+	if told, _ := t.ordered(); told == orderSave {
+		t.saveAndStop(s, saver, idle)
 		return true, nil
 	}
 	s.Terminate(t.cfg.Grace)
@@ -300,23 +300,29 @@ func port(attempt string) string {
 	return strconv.Itoa(20000 + int(h.Sum32()%10000))
 }
 
-// saveAndStop ends a task whose machine will be taken at until: it is told, by file and by signal, gets most of the
-// time that is left to save and end, and what it saved is kept.
-func (t *attempt) saveAndStop(s *script, saver *saver, until time.Time) {
-	left := time.Until(until)
-	t.out.note(fmt.Sprintf("the machine will be taken in %v", left.Round(time.Millisecond)))
-	if err := writeNotice(t.dirs.notice, left); err != nil {
-		t.log.Warn("cannot write the notice", "err", err)
-	}
-	t.serveOn(s, until)
-	left = time.Until(until)
-	s.Terminate(max(left-saver.reserve(left), 0))
-	select {
-	case <-s.Done():
-	case <-t.unlessStopped.Done():
-		s.Terminate(t.cfg.Grace)
+// saveAndStop ends a task whose machine will be taken: it is told, by file and by signal, gets most of the time that is
+// left to save and end, and what it saved is kept. idle is closed when the save that was under way has ended.
+func (t *attempt) saveAndStop(s *script, saver *saver, idle <-chan struct{}) {
+	var told time.Time
+	until := t.serveOn(s, t.foretell(told))
+	for ending := false; !ending; {
+		if !until.Equal(told) {
+			left := time.Until(until)
+			s.Terminate(max(left-saver.reserve(left), 0))
+			told = until
+		}
+		select {
+		case <-s.Done():
+			ending = true
+		case <-t.sooner:
+			until = t.foretell(told)
+		case <-t.unlessStopped.Done():
+			s.Terminate(t.cfg.Grace)
+			ending = true
+		}
 	}
 	_ = s.end()
+	<-idle
 	// Without a deadline: if the machine stays longer than foretold, so much the better; if not, what has no manifest
 	// does not count. What was written to mounts comes first: who resumes from the checkpoint counts on it.
 	if err := t.mounts.flush(t.unlessStopped); err != nil {
@@ -328,6 +334,20 @@ func (t *attempt) saveAndStop(s *script, saver *saver, until time.Time) {
 		t.out.note("no checkpoint was saved: " + err.Error())
 		t.log.Warn("no checkpoint was saved", "err", err)
 	}
+}
+
+// foretell tells the task by file when its machine will be taken, where that is not what it was told, and returns it.
+func (t *attempt) foretell(told time.Time) time.Time {
+	_, until := t.ordered()
+	if until.Equal(told) {
+		return told
+	}
+	left := time.Until(until)
+	t.out.note(fmt.Sprintf("the machine will be taken in %v", left.Round(time.Millisecond)))
+	if err := writeNotice(t.dirs.notice, left); err != nil {
+		t.log.Warn("cannot write the notice", "err", err)
+	}
+	return until
 }
 
 // writeNotice makes the notice appear at once with all that is in it.

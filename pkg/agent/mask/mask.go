@@ -31,6 +31,7 @@ func New(values ...string) *Mask {
 	m := &Mask{}
 	for _, v := range values {
 		m.add(v)
+		m.add(strings.TrimSpace(v)) // a program takes the end of the line away that a file of it has
 		for line := range strings.Lines(v) {
 			if line = strings.TrimSpace(line); len(line) >= minLine {
 				m.add(line)

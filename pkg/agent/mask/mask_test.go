@@ -12,7 +12,7 @@ import (
 )
 
 func TestSecretsAreHiddenAsTheyAreAndAsTheyAreWritten(t *testing.T) {
-	m := mask.New("p&ss \"word\"", "-----BEGIN\nAAAABBBBCCCC\n}\n", "abc", "abcdef")
+	m := mask.New("p&ss \"word\"", "-----BEGIN\nAAAABBBBCCCC\n}\n", "abc", "abcdef", "s3cr3t\r\n")
 	for _, c := range []struct{ in, want string }{
 		{"nothing to hide", "nothing to hide"},
 		{`x p&ss "word" y`, "x *** y"},
@@ -21,6 +21,8 @@ func TestSecretsAreHiddenAsTheyAreAndAsTheyAreWritten(t *testing.T) {
 		{base64.StdEncoding.EncodeToString([]byte(`p&ss "word"`)), mask.Hidden},
 		{"AAAABBBBCCCC }", "*** }"},
 		{"abcdef abc", "*** ***"},
+		{"x=s3cr3t;", "x=***;"},
+		{base64.StdEncoding.EncodeToString([]byte("s3cr3t")), mask.Hidden},
 		{"", ""},
 	} {
 		if got := m.String(c.in); got != c.want {

@@ -33,11 +33,13 @@ type behind struct {
 	stop context.CancelFunc
 	done sync.WaitGroup
 
-	mu     sync.Mutex
+	turn  chan struct{}   // of one, the pass that runs: an upload may take longer than others can wait
+	acted map[string]bool // whiteouts and opaque directories that removed what they hide
+	fresh time.Time       // when rclone last looked anew
+
+	mu     sync.Mutex       // guards what follows, which the pass that runs alone changes
 	sent   map[string]stamp // what has arrived
-	acted  map[string]bool  // whiteouts and opaque directories that removed what they hide
 	unkept map[string]bool  // what no store can keep, such as links that leave the folder
-	fresh  time.Time        // when rclone last looked anew
 }
 
 // stamp tells whether a file has changed.
@@ -59,9 +61,14 @@ const (
 func (b *behind) start() {
 	ctx, stop := context.WithCancel(context.Background())
 	b.stop = stop
-	b.sent, b.acted, b.unkept = map[string]stamp{}, map[string]bool{}, map[string]bool{}
-	b.fresh = time.Now()
+	b.reset()
 	b.done.Go(func() { b.run(ctx) })
+}
+
+// reset is how it begins: nothing has arrived.
+func (b *behind) reset() {
+	b.turn = make(chan struct{}, 1)
+	b.sent, b.acted, b.fresh = map[string]stamp{}, map[string]bool{}, time.Now()
 }
 
 func (b *behind) close() {
@@ -85,14 +92,21 @@ func (b *behind) run(ctx context.Context) {
 }
 
 // pass uploads the files that were last written so long ago and that nobody writes to, and removes what was removed. It
-// returns the files that somebody still has open.
+// returns the files that somebody still has open. It waits for a pass that runs no longer than ctx lasts.
 func (b *behind) pass(ctx context.Context, quiet time.Duration) (open []string, err error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	select {
+	case b.turn <- struct{}{}:
+		defer func() { <-b.turn }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 	seen, err := b.scan(ctx)
 	if err != nil {
 		return nil, err
 	}
+	b.mu.Lock()
+	b.unkept = seen.unkept
+	b.mu.Unlock()
 	ready, open := b.ready(seen, quiet)
 	linked := func(file string) bool { return seen.links[file] }
 	if err := b.sendAll(ctx, seen, b.upper, slices.DeleteFunc(slices.Clone(ready), linked)); err != nil {
@@ -118,9 +132,11 @@ func (b *behind) sendAll(ctx context.Context, seen *contents, dir string, files 
 		if err := b.send(ctx, dir, some); err != nil {
 			return err
 		}
+		b.mu.Lock()
 		for _, file := range some {
 			b.sent[file] = seen.files[file] // one that changed meanwhile has another stamp at the next pass
 		}
+		b.mu.Unlock()
 	}
 	return nil
 }
@@ -157,7 +173,9 @@ func (b *behind) removeHidden(ctx context.Context, seen *contents) error {
 		if err := b.remove(ctx, file); err != nil {
 			return fmt.Errorf("remove %s: %w", file, err)
 		}
+		b.mu.Lock()
 		delete(b.sent, file)
+		b.mu.Unlock()
 	}
 	for name := range b.acted {
 		if !slices.Contains(seen.white, name) && seen.opaque[name].IsZero() {
@@ -216,25 +234,27 @@ type contents struct {
 	links  map[string]bool      // files that are links
 	white  []string             // whiteouts: what was removed of the store
 	opaque map[string]time.Time // directories that hide one of the store, by when they were made
+	unkept map[string]bool
 }
 
 // scan lists the folder.
 func (b *behind) scan(ctx context.Context) (*contents, error) {
-	out := &contents{files: map[string]stamp{}, links: map[string]bool{}, opaque: map[string]time.Time{}}
+	out := &contents{
+		files: map[string]stamp{}, links: map[string]bool{}, opaque: map[string]time.Time{}, unkept: map[string]bool{},
+	}
 	root, err := os.OpenRoot(b.point)
 	if err != nil {
 		return nil, err
 	}
 	defer root.Close() //nolint:errcheck // only read
-	clear(b.unkept)
 	err = filepath.WalkDir(b.upper, func(p string, d fs.DirEntry, err error) error {
 		if err == nil {
 			err = ctx.Err()
 		}
-		if errors.Is(err, fs.ErrNotExist) || p == b.upper {
+		if errors.Is(err, fs.ErrNotExist) && p != b.upper {
 			return nil // it was removed meanwhile
 		}
-		if err != nil {
+		if err != nil || p == b.upper { // a folder that cannot be read is not one whose files were removed
 			return err
 		}
 		name, err := filepath.Rel(b.upper, p)
@@ -256,14 +276,14 @@ func (b *behind) scan(ctx context.Context) (*contents, error) {
 		case info.Mode()&fs.ModeSymlink != 0:
 			// No store has links: what one points to is copied, as it is of outputs.
 			if info, err = root.Stat(name); err != nil || !info.Mode().IsRegular() {
-				b.unkept[name] = true
+				out.unkept[name] = true
 				return nil
 			}
 			out.files[name], out.links[name] = stampOf(info), true
 		case info.Mode().IsRegular():
 			out.files[name] = stampOf(info)
 		default:
-			b.unkept[name] = true
+			out.unkept[name] = true
 		}
 		return nil
 	})
@@ -311,9 +331,9 @@ func inUse(open []string) error {
 
 // unsent names the files that have not arrived, and says how many have.
 func (b *behind) unsent() (left []string, arrived int) {
+	seen, err := b.scan(context.Background())
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	seen, err := b.scan(context.Background())
 	if err != nil {
 		return nil, len(b.sent)
 	}

@@ -282,9 +282,16 @@ func unmount(points ...string) {
 // Clear unmounts what is left of mounts of this package at or below a directory, or everywhere when it is empty: an
 // agent that was killed, and what was to end its mounts with it, may leave some. It fails if any is still there, for
 // to remove the directory would then be to remove what lies in a bucket.
-func Clear(ctx context.Context, dir string) error {
+func Clear(ctx context.Context, dir string) error { return clearOf(ctx, dir, deviceName) }
+
+// ClearAll is Clear of whatever is mounted at or below a directory that is to be removed: a task may have mounted
+// something there itself.
+func ClearAll(ctx context.Context, dir string) error { return clearOf(ctx, dir, "") }
+
+// clearOf unmounts what has a device of such a name.
+func clearOf(ctx context.Context, dir, device string) error {
 	for tries := 0; ; tries++ {
-		left, err := ours(dir)
+		left, err := below(dir, device)
 		if err != nil || len(left) == 0 {
 			return err
 		}

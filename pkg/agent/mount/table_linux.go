@@ -57,9 +57,12 @@ func isMounted(point string) (bool, error) {
 	return false, err
 }
 
-// ours are the mounts of this package at or below a directory, the last ones first.
-func ours(dir string) (points []string, err error) {
+// below are the mounts at or below a directory whose device has such a name, the last ones first.
+func below(dir, device string) (points []string, err error) {
 	if dir != "" {
+		if dir, err = filepath.Abs(dir); err != nil {
+			return nil, err
+		}
 		if real, err := filepath.EvalSymlinks(dir); err == nil {
 			dir = real
 		}
@@ -67,8 +70,8 @@ func ours(dir string) (points []string, err error) {
 	all, err := table()
 	for i := len(all) - 1; i >= 0; i-- {
 		e := all[i]
-		below := dir == "" || e.point == dir || strings.HasPrefix(e.point, dir+"/")
-		if below && strings.HasPrefix(e.device, deviceName) {
+		within := dir == "" || e.point == dir || strings.HasPrefix(e.point, dir+"/")
+		if within && strings.HasPrefix(e.device, device) {
 			points = append(points, e.point)
 		}
 	}

@@ -6,7 +6,7 @@ const deviceName = "tradewind:"
 
 func isMounted(string) (bool, error) { return false, ErrNoFUSE }
 
-func ours(string) ([]string, error) { return nil, nil }
+func below(string, string) ([]string, error) { return nil, nil }
 
 func helpers() []string { return nil }
 

@@ -12,12 +12,14 @@
 package spread
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/tls"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"strconv"
@@ -35,10 +37,13 @@ type Config struct {
 	Key   []byte // that the broker made for the attempt
 	// Late is how long a node is waited for, until what it has is read from the store; 0 is ten seconds.
 	Late time.Duration
+	// Still is how long nothing may come of what a node gives; 0 is a minute.
+	Still time.Duration
 }
 
 const (
 	late        = 10 * time.Second
+	still       = time.Minute
 	dialWithin  = 2 * time.Second
 	beginWithin = 5 * time.Second // nodes begin together, but not at the same moment
 	doneWithin  = 2 * time.Second
@@ -142,21 +147,40 @@ func (e *Exchange) Get(ctx context.Context, rank int, id string) (stage.Given, e
 	if rank < 0 || rank >= len(e.peers) || rank == e.cfg.Rank || !e.hopes(rank) {
 		return stage.Given{}, errAbsent
 	}
-	resp, err := e.call(ctx, http.MethodGet, rank, "/"+id)
+	request, watch := stage.NewWatch(ctx, cmp.Or(e.cfg.Still, still))
+	resp, err := e.call(request, http.MethodGet, rank, "/"+id)
 	if err != nil {
+		err = watch.Err(err)
+		watch.Stop()
 		if ctx.Err() == nil {
 			e.lose(rank)
 		}
 		return stage.Given{}, err
 	}
+	body := &giving{ReadCloser: watch.Body(resp.Body), stalled: func() { e.lose(rank) }}
 	if resp.StatusCode != http.StatusOK {
-		_ = resp.Body.Close() // nothing is in it
+		_ = body.Close() // nothing is in it
 		e.lose(rank)
 		return stage.Given{}, fmt.Errorf("%w: %s", errAbsent, resp.Status)
 	}
-	return stage.Given{Body: resp.Body, Held: stage.Held{
+	return stage.Given{Body: body, Held: stage.Held{
 		Size: resp.ContentLength, SHA256: resp.Header.Get(headerSHA256), ETag: resp.Header.Get("ETag"),
 	}}, nil
+}
+
+// giving is what a node gives.
+type giving struct {
+	io.ReadCloser
+	stalled func()
+}
+
+// Read implements io.Reader.
+func (g *giving) Read(p []byte) (int, error) {
+	n, err := g.ReadCloser.Read(p)
+	if errors.Is(err, stage.ErrStalled) {
+		g.stalled()
+	}
+	return n, err
 }
 
 // hopes says whether a node is worth asking: where two cannot be reached and none could, there is no way between them.

@@ -257,6 +257,53 @@ func (l *lying) Have(id string, h stage.Held) {
 	l.Peers.Have(id, h)
 }
 
+// stuck gives some of what it has and then nothing more.
+type stuck struct {
+	some io.Reader
+	end  chan struct{}
+}
+
+func (s *stuck) Read(p []byte) (int, error) {
+	n, err := s.some.Read(p)
+	if err != nil {
+		<-s.end
+	}
+	return n, err
+}
+
+func (s *stuck) Close() error { return nil }
+
+func TestANodeThatIsStuckIsNotWaitedFor(t *testing.T) {
+	nodes, key, end := addresses(2), newKey(t), make(chan struct{})
+	defer close(end)
+	e, err := spread.Join(t.Context(), spread.Config{Nodes: nodes, Rank: 0, Key: key})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Have("piece", stage.Held{Size: 1 << 20, Open: func() (io.ReadCloser, error) {
+		return &stuck{strings.NewReader(strings.Repeat("x", 1<<18)), end}, nil
+	}})
+	friend, err := spread.Join(t.Context(), spread.Config{Nodes: nodes, Rank: 1, Key: key, Still: 100 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	given, err := friend.Get(t.Context(), 0, "piece")
+	if err == nil {
+		_, err = io.ReadAll(given.Body)
+		_ = given.Body.Close()
+	}
+	if !errors.Is(err, stage.ErrStalled) {
+		t.Error(err)
+	}
+	if _, err := friend.Get(t.Context(), 0, "piece"); err == nil || errors.Is(err, stage.ErrStalled) {
+		t.Errorf("it was asked again: %v", err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	e.Leave(ended)
+	friend.Leave(ended)
+}
+
 func TestStrangersAreRefused(t *testing.T) {
 	nodes, key := addresses(2), newKey(t)
 	e, err := spread.Join(t.Context(), spread.Config{Nodes: nodes, Rank: 0, Key: key, Late: time.Second})

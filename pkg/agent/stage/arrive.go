@@ -223,7 +223,7 @@ func (in *incoming) file0() (*os.File, error) {
 	if err := in.root.MkdirAll(path.Dir(in.file.Path), 0o755); err != nil {
 		return nil, err
 	}
-	f, err := in.root.OpenFile(in.file.Path+partSuffix, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	f, err := in.root.OpenFile(partOf(in.file.Path), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err == nil && in.size > 0 {
 		reserve(f, in.size)
 	}
@@ -240,7 +240,7 @@ func (in *incoming) finish() error {
 	if mode == 0 {
 		mode = 0o644
 	}
-	part := in.file.Path + partSuffix
+	part := partOf(in.file.Path)
 	err := in.f.Chmod(mode)
 	err = errors.Join(err, in.f.Close())
 	if err == nil {
@@ -288,7 +288,7 @@ func (in *incoming) drop() {
 	defer in.mu.Unlock()
 	if in.f != nil {
 		_ = in.f.Close() // it is removed
-		_ = in.root.Remove(in.file.Path + partSuffix)
+		_ = in.root.Remove(partOf(in.file.Path))
 	}
 }
 

@@ -76,7 +76,7 @@ func (b *bundle) read(room *[bundleSize + 1]byte) (grant.Sum, error) {
 
 // into reads the whole file into buf, which has room for a byte more.
 func (s *source) into(buf []byte) error {
-	f, err := s.root.Open(s.path)
+	f, err := s.content()
 	if err != nil {
 		return err
 	}

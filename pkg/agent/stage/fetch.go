@@ -105,7 +105,7 @@ func (t Transfer) copyDir(ctx context.Context, src string, to place, note func(s
 	if note == nil {
 		note = func(string) {}
 	}
-	entries, err := Scan{Note: note}.list(ctx, from)
+	entries, err := Scan{Note: note, local: true}.list(ctx, from)
 	if err != nil {
 		return err
 	}

@@ -108,7 +108,8 @@ func (t Transfer) do(ctx context.Context, x exchange) error {
 	})
 }
 
-// A request may take so long: some time to begin, and then as if it came slowly. What is slower has stopped.
+// A request may take so long: some time to begin, and then as if it came slowly. What is slower has stopped. Of a whole
+// object, whose size may not be known, some has to come all the time.
 const (
 	beginWithin = time.Minute
 	leastPace   = 32 << 10 // bytes a second
@@ -120,7 +121,11 @@ func (t Transfer) once(ctx context.Context, x exchange) error {
 	if x.rang != nil {
 		size = x.rang.Length
 	}
-	if x.want.Op != grant.Get || x.rang != nil {
+	var watch *Watch
+	if x.want.Op == grant.Get && x.rang == nil {
+		ctx, watch = NewWatch(ctx, cmp.Or(t.Still, stillFor))
+		defer watch.Stop()
+	} else {
 		limit, cancel := context.WithTimeout(ctx, beginWithin+time.Duration(size/leastPace)*time.Second)
 		defer cancel()
 		ctx = limit
@@ -143,10 +148,10 @@ func (t Transfer) once(ctx context.Context, x exchange) error {
 	defer count.tell()
 	resp, err := t.client().Do(req)
 	if err != nil {
-		return grant.Redact(err)
+		return watch.Err(grant.Redact(err))
 	}
 	defer resp.Body.Close() //nolint:errcheck // read, or given up
-	resp.Body = count.answer(resp.Body)
+	resp.Body = count.answer(watch.Body(resp.Body))
 	if resp.StatusCode >= http.StatusMultipleChoices {
 		words, _ := io.ReadAll(io.LimitReader(resp.Body, maxWords)) // for people; less will do
 		return &statusError{uri: x.want.URI, status: resp.StatusCode, body: errorCode(words)}

@@ -43,6 +43,8 @@ var (
 	ErrCorrupt = errors.New("corrupt")
 	// ErrLeaves: a path or a link that leaves its directory.
 	ErrLeaves = errors.New("leaves its directory")
+	// ErrName: a name that is not UTF-8, which neither a manifest nor a store can have.
+	ErrName = errors.New("is not UTF-8")
 	// ErrChanging: a directory that did not keep still while it was copied.
 	ErrChanging = errors.New("keeps changing")
 	// ErrNotFound: nothing lies where an input should.
@@ -204,10 +206,16 @@ func parseManifest(body []byte) (*Manifest, error) {
 	if len(m.Files) > MaxFiles {
 		return nil, fmt.Errorf("%w: %d", ErrTooMany, len(m.Files))
 	}
+	seen := make(map[string]bool, len(m.Files))
 	for i := range m.Files {
-		if err := m.Files[i].check(); err != nil {
+		f := &m.Files[i]
+		if err := f.check(); err != nil {
 			return nil, err
 		}
+		if seen[f.Path] {
+			return nil, fmt.Errorf("%w: %q is there twice", ErrCorrupt, f.Path)
+		}
+		seen[f.Path] = true
 	}
 	if p := m.throughLink(); p != "" {
 		return nil, fmt.Errorf("path %q %w: it leads through a link", p, ErrLeaves)

@@ -135,7 +135,7 @@ func (g *getting) own() check {
 func stretch(dir, p string, from, length int64) (io.ReadCloser, error) {
 	f, err := os.OpenInRoot(dir, p)
 	if errors.Is(err, fs.ErrNotExist) {
-		f, err = os.OpenInRoot(dir, p+partSuffix)
+		f, err = os.OpenInRoot(dir, partOf(p))
 	}
 	if errors.Is(err, fs.ErrNotExist) { // it was given its name meanwhile
 		f, err = os.OpenInRoot(dir, p)

@@ -36,7 +36,7 @@ func (t Transfer) Put(ctx context.Context, dir, src, uri string) error {
 			return err
 		}
 		defer root.Close() //nolint:errcheck // only read
-		list, err := plainFiles(ctx, root)
+		list, err := plainFiles(ctx, root, local)
 		if err == nil && local {
 			return t.putFiles(ctx, list, to)
 		}
@@ -44,6 +44,9 @@ func (t Transfer) Put(ctx context.Context, dir, src, uri string) error {
 			err = t.sendBelow(ctx, list, uri)
 		}
 		return err
+	}
+	if !info.Mode().IsRegular() { // a pipe would keep whoever reads it for ever
+		return fmt.Errorf("%s: neither a file nor a directory: %s", src, info.Mode())
 	}
 	file := &source{root: root, path: src, size: info.Size(), uri: uri}
 	if local {
@@ -84,9 +87,10 @@ func (t Transfer) PutFiles(ctx context.Context, dir string, files []string, uri 
 	return t.sendBelow(ctx, list, prefix)
 }
 
-// plainFiles lists the files of a directory. Stores have no links: what one points to is copied.
-func plainFiles(ctx context.Context, root *os.Root) ([]*source, error) {
-	entries, err := Scan{}.list(ctx, root)
+// plainFiles lists the files of a directory, to be copied to a store or to this machine. Stores have no links: what one
+// points to is copied.
+func plainFiles(ctx context.Context, root *os.Root, local bool) ([]*source, error) {
+	entries, err := Scan{local: local}.list(ctx, root)
 	if err != nil {
 		return nil, err
 	}
@@ -95,14 +99,16 @@ func plainFiles(ctx context.Context, root *os.Root) ([]*source, error) {
 		if e.Dir {
 			continue
 		}
+		s := &source{root: root, path: e.Path, size: e.Size}
 		if e.Link != "" {
-			info, err := root.Stat(e.Path)
+			s.at = path.Join(path.Dir(e.Path), e.Link) // an absolute link itself would not be followed
+			info, err := root.Stat(s.at)
 			if err != nil || !info.Mode().IsRegular() {
 				return nil, notAFile(e.Path, info, err)
 			}
-			e.Size = info.Size()
+			s.size = info.Size()
 		}
-		list = append(list, &source{root: root, path: e.Path, size: e.Size})
+		list = append(list, s)
 	}
 	return list, nil
 }
@@ -142,7 +148,7 @@ func (s *source) copy(to string) (err error) {
 	}
 	defer func() { err = errors.Join(err, place.Close()) }()
 	return write(place, name, 0, func(w *os.File) error {
-		r, err := s.root.Open(s.path)
+		r, err := s.content()
 		if err != nil {
 			return err
 		}

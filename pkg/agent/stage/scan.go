@@ -5,7 +5,12 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // Scan is how a directory is listed.
@@ -13,8 +18,11 @@ type Scan struct {
 	// Ignore leaves out a path, and all below it.
 	Ignore func(path string) bool
 	// Note, when set, is told of what is left out: sockets and other things without content, and, instead of the
-	// failure that they otherwise are, links that leave the directory.
+	// failure that they otherwise are, links that leave the directory and names that no store can have.
 	Note func(msg string)
+
+	// local says that what is found goes to a folder of this machine, where any name is one.
+	local bool
 }
 
 // Empty says that nothing of a directory is kept.
@@ -51,6 +59,13 @@ func (s Scan) list(ctx context.Context, root *os.Root) ([]entry, error) {
 			}
 			return nil
 		}
+		if !s.local && !utf8.ValidString(p) { // written as JSON it would be another name, perhaps that of another file
+			err := s.unfit(strconv.Quote(p), "its name is not UTF-8", fmt.Errorf("the name %q %w", p, ErrName))
+			if err == nil && d.IsDir() {
+				return fs.SkipDir
+			}
+			return err
+		}
 		e, ok, err := s.entry(root, fsys, p, d)
 		if ok {
 			out = append(out, e)
@@ -83,9 +98,14 @@ func (s Scan) entry(root *os.Root, fsys fs.FS, p string, d fs.DirEntry) (e entry
 		if e.Link, err = root.Readlink(p); err != nil {
 			return entry{}, false, err
 		}
-		e.Mode = 0
-		if !linkInside(p, e.Link) {
-			return entry{}, false, s.leaves(p, e.Link)
+		e.Mode, e.Link = 0, relative(root.Name(), p, e.Link)
+		switch {
+		case !linkInside(p, e.Link):
+			return entry{}, false, s.unfit(p, "a link that leaves the directory",
+				fmt.Errorf("link %q to %q %w", p, e.Link, ErrLeaves))
+		case !s.local && !utf8.ValidString(e.Link):
+			return entry{}, false, s.unfit(p, "a link to a name that is not UTF-8",
+				fmt.Errorf("link %q: the name %q %w", p, e.Link, ErrName))
 		}
 	default:
 		s.note("left out %s: not a file", p)
@@ -94,11 +114,27 @@ func (s Scan) entry(root *os.Root, fsys fs.FS, p string, d fs.DirEntry) (e entry
 	return e, true, nil
 }
 
-func (s Scan) leaves(p, target string) error {
-	if s.Note == nil {
-		return fmt.Errorf("link %q to %q %w", p, target, ErrLeaves)
+// relative is where a link at p points to. An absolute path into the directory becomes a relative one: elsewhere the
+// directory lies elsewhere.
+func relative(dir, p, target string) string {
+	if !filepath.IsAbs(target) {
+		return target
 	}
-	s.note("left out %s: a link that leaves the directory", p)
+	real, _ := filepath.EvalSymlinks(dir) // a program may call it by either name
+	for _, from := range []string{dir, real} {
+		if rel, err := filepath.Rel(from, target); err == nil && filepath.IsLocal(rel) {
+			return path.Clean(strings.Repeat("../", strings.Count(p, "/")) + filepath.ToSlash(rel))
+		}
+	}
+	return target
+}
+
+// unfit is the failure that something is which cannot be kept, or nil where it is noted and left out.
+func (s Scan) unfit(p, why string, err error) error {
+	if s.Note == nil {
+		return err
+	}
+	s.note("left out %s: %s", p, why)
 	return nil
 }
 

@@ -23,8 +23,8 @@ func Unfinished(p string) bool {
 
 // Snapshot copies src to dst, which it empties first, as it was at one moment: nothing in src changed from the first
 // look at it to the last. When something does change it begins again, until ctx ends; then it fails with ErrChanging.
-// It returns src's Fingerprint.
-func Snapshot(ctx context.Context, src, dst string) (fingerprint string, err error) {
+// It returns src's Fingerprint. What cannot be kept is left out, and note is told of it.
+func Snapshot(ctx context.Context, src, dst string, note func(string)) (fingerprint string, err error) {
 	from, err := os.OpenRoot(src)
 	if err != nil {
 		return "", err
@@ -34,7 +34,7 @@ func Snapshot(ctx context.Context, src, dst string) (fingerprint string, err err
 	pause.InitialInterval, pause.MaxInterval = 20*time.Millisecond, time.Second
 	var last error
 	got, err := backoff.Retry(ctx, func() (string, error) {
-		print, err := snapshotOnce(ctx, from, dst)
+		print, err := snapshotOnce(ctx, from, dst, Scan{Ignore: Unfinished, Note: note})
 		switch {
 		case errors.Is(err, ErrChanging):
 			last = err
@@ -49,7 +49,7 @@ func Snapshot(ctx context.Context, src, dst string) (fingerprint string, err err
 	return got, err
 }
 
-func snapshotOnce(ctx context.Context, from *os.Root, dst string) (string, error) {
+func snapshotOnce(ctx context.Context, from *os.Root, dst string, scan Scan) (string, error) {
 	if err := os.RemoveAll(dst); err != nil {
 		return "", err
 	}
@@ -61,7 +61,6 @@ func snapshotOnce(ctx context.Context, from *os.Root, dst string) (string, error
 		return "", err
 	}
 	defer to.Close() //nolint:errcheck // only read
-	scan := Scan{Ignore: Unfinished}
 	began := time.Now()
 	before, err := scan.list(ctx, from)
 	if err != nil {
@@ -109,9 +108,29 @@ func copyEntry(ctx context.Context, from, to *os.Root, e *entry) error {
 		}
 		defer r.Close() //nolint:errcheck // only read
 		// Not a byte more than was seen: a file that only grows must not keep us here.
-		_, err = io.Copy(w, io.LimitReader(r, e.Size))
-		return err
+		return copyPieces(ctx, w, r, e.Size)
 	})
+}
+
+// copiedAtOnce is how much of a file is copied before another look at whether there is still time, bytes.
+const copiedAtOnce = 8 << 20
+
+// copyPieces copies so many bytes, or all that there are.
+func copyPieces(ctx context.Context, w io.Writer, r io.Reader, size int64) error {
+	for size > 0 {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		n, err := io.CopyN(w, r, min(size, copiedAtOnce))
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		size -= n
+	}
+	return nil
 }
 
 // differs names a path that is not the same in both lists, "" when all are.
@@ -151,14 +170,14 @@ func tooFresh(entries []entry, began time.Time) string {
 }
 
 // Fingerprint is the same for two looks at a directory when names, sizes, links and times of change are; it is "" for a
-// directory without files. Unfinished files do not count.
-func Fingerprint(ctx context.Context, dir string) (string, error) {
+// directory without files. Unfinished files do not count, and neither does what cannot be kept, which note is told of.
+func Fingerprint(ctx context.Context, dir string, note func(string)) (string, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return "", err
 	}
 	defer root.Close() //nolint:errcheck // only read
-	entries, err := Scan{Ignore: Unfinished}.list(ctx, root)
+	entries, err := Scan{Ignore: Unfinished, Note: note}.list(ctx, root)
 	if err != nil {
 		return "", err
 	}

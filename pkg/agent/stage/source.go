@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"cmp"
 	"context"
 	"crypto/md5" //nolint:gosec // what every store compares with what arrives, not a secret
 	"crypto/sha256"
@@ -20,11 +21,15 @@ import (
 type source struct {
 	root   *os.Root
 	path   string // below root
+	at     string // where its content lies, of a link to it; "" is at path
 	size   int64  // as it was seen
 	uri    string // of the object
 	digest bool   // whether file is to take its SHA-256
 	file   *File
 }
+
+// content opens the file.
+func (s *source) content() (*os.File, error) { return s.root.Open(cmp.Or(s.at, s.path)) }
 
 // opener opens what is to be sent, from its beginning.
 type opener func() (io.Reader, io.Closer, error)
@@ -61,7 +66,7 @@ func (t Transfer) put(ctx context.Context, g *granted, open opener, take func(*h
 // section opens a part of the file.
 func (s *source) section(from, length int64) opener {
 	return func() (io.Reader, io.Closer, error) {
-		f, err := s.root.Open(s.path)
+		f, err := s.content()
 		if err != nil {
 			return nil, nil, err
 		}
@@ -89,7 +94,7 @@ var chunks = sync.Pool{New: func() any { return new([64 << 10]byte) }}
 // sum reads a part of the file for the store's checksum and, where they are given, its SHA-256 and its CRC32C. With the
 // last part it notices that the file has grown.
 func (s *source) sum(from, length int64, digest *string, crc *uint32) (grant.Sum, error) {
-	f, err := s.root.Open(s.path)
+	f, err := s.content()
 	if err != nil {
 		return grant.Sum{}, err
 	}

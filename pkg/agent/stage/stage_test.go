@@ -395,24 +395,24 @@ func TestASnapshotIsACopyWithoutUnfinishedFiles(t *testing.T) {
 	src := newDir(t, tree{"a": "1", "d/b": "2", "d/b.tmp": "half", "l": "-> a", "e": "/"})
 	settle(t, src)
 	dst := newDir(t, tree{"left": "over"})
-	print, err := stage.Snapshot(t.Context(), src, dst)
+	print, err := stage.Snapshot(t.Context(), src, dst, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got, want := read(t, dst), (tree{"a": "1", "d/b": "2", "l": "-> a", "e": "/"}); !maps.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
-	again, err := stage.Fingerprint(t.Context(), src)
+	again, err := stage.Fingerprint(t.Context(), src, nil)
 	if err != nil || again != print {
 		t.Errorf("fingerprints %s and %s, %v", print, again, err)
 	}
 	if err := os.WriteFile(filepath.Join(src, "a"), []byte("3"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if changed, _ := stage.Fingerprint(t.Context(), src); changed == print {
+	if changed, _ := stage.Fingerprint(t.Context(), src, nil); changed == print {
 		t.Error("the same fingerprint after a change")
 	}
-	if empty, err := stage.Fingerprint(t.Context(), t.TempDir()); empty != "" || err != nil {
+	if empty, err := stage.Fingerprint(t.Context(), t.TempDir(), nil); empty != "" || err != nil {
 		t.Errorf("of an empty directory: %q, %v", empty, err)
 	}
 }
@@ -448,7 +448,7 @@ func TestASnapshotIsOfOneMoment(t *testing.T) {
 	var copies []tree
 	for range 3 {
 		dst := filepath.Join(t.TempDir(), "snap")
-		if _, err := stage.Snapshot(t.Context(), src, dst); err != nil {
+		if _, err := stage.Snapshot(t.Context(), src, dst, nil); err != nil {
 			t.Fatal(err)
 		}
 		copies = append(copies, read(t, dst))
@@ -469,7 +469,7 @@ func TestADirectoryThatDoesNotKeepStillHasNoSnapshot(t *testing.T) {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-		_, err := stage.Snapshot(ctx, src, filepath.Join(t.TempDir(), "snap"))
+		_, err := stage.Snapshot(ctx, src, filepath.Join(t.TempDir(), "snap"), nil)
 		cancel()
 		if errors.Is(err, stage.ErrChanging) && strings.Contains(err.Error(), "log") {
 			return

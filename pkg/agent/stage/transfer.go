@@ -5,6 +5,8 @@ import (
 	"cmp"
 	"context"
 	"crypto/md5" //nolint:gosec // what every store compares with what arrives, not a secret
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,6 +16,7 @@ import (
 	"os"
 	"path"
 	"slices"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -36,6 +39,8 @@ type Transfer struct {
 	Batch    int          // grants asked for at once; 0 is 500
 	Peers    Peers        // nodes that start from the same files; nil where there are none
 	Shared   int64        // bytes; what is brought at once and is less is not passed between them; 0 is 64 MiB
+
+	Still time.Duration // how long nothing may come of an object that is read whole; 0 is a minute
 
 	sharing bool // what is brought now is large enough to be shared
 }
@@ -205,6 +210,18 @@ func (t Transfer) Fill(ctx context.Context, trees ...Tree) error {
 // partSuffix marks a file that is being written.
 const partSuffix = ".tradewind-part"
 
+// maxName is the longest name of a file, bytes.
+const maxName = 255
+
+// partOf is where a file is written until it is complete, beside it. With the suffix a long name would be too long.
+func partOf(p string) string {
+	if name := path.Base(p); len(name)+len(partSuffix) > maxName {
+		sum := sha256.Sum256([]byte(name))
+		p = path.Join(path.Dir(p), hex.EncodeToString(sum[:]))
+	}
+	return p + partSuffix
+}
+
 // write makes a file below root that appears under its name when fill has succeeded.
 func write(root *os.Root, p string, mode fs.FileMode, fill func(*os.File) error) error {
 	if err := root.MkdirAll(path.Dir(p), 0o755); err != nil {
@@ -213,7 +230,7 @@ func write(root *os.Root, p string, mode fs.FileMode, fill func(*os.File) error)
 	if mode = mode.Perm(); mode == 0 {
 		mode = 0o644
 	}
-	part := p + partSuffix
+	part := partOf(p)
 	f, err := root.OpenFile(part, os.O_RDWR|os.O_CREATE|os.O_TRUNC, mode|0o600)
 	if err != nil {
 		return err

@@ -301,7 +301,7 @@ func removeDir(dir string) error {
 	if err != nil {
 		return err
 	}
-	if err := mount.Clear(context.Background(), dir); err != nil { // or what lies in a bucket would be removed
+	if err := mount.ClearAll(context.Background(), dir); err != nil { // or what lies there would be removed
 		return err
 	}
 	for _, e := range entries {

@@ -77,7 +77,7 @@ func (h *Host) readClusters() error {
 		dir := filepath.Join(h.clustersDir(), e.Name())
 		b, err := os.ReadFile(filepath.Join(dir, recordName)) //nolint:gosec // our own directory
 		if errors.Is(err, fs.ErrNotExist) {
-			_ = os.RemoveAll(dir)
+			_ = removeDir(dir)
 			continue
 		}
 		if err != nil {
@@ -109,7 +109,7 @@ func (h *Host) discard(dir string, why error) error {
 		}
 	}
 	h.log.Warn("removing a cluster without machines, whose record cannot be read", "dir", dir, "err", why)
-	return os.RemoveAll(dir)
+	return removeDir(dir)
 }
 
 // maxGraves is how many names of terminated clusters are kept when a host opens: the newest.
