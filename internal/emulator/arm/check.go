@@ -77,3 +77,19 @@ func named(image *armcompute.ImageReference) bool {
 	}
 	return true
 }
+
+// lacksImage refuses an image of one's own to who may not read it.
+func (s *Server) lacksImage(image *armcompute.ImageReference) *Fault {
+	id := value(image.ID)
+	action := "Microsoft.Compute/images/read"
+	if strings.Contains(strings.ToLower(id), "/galleries/") {
+		action = "Microsoft.Compute/galleries/images/versions/read"
+	}
+	if id == "" || !s.denied[strings.ToLower(action)] {
+		return nil
+	}
+	return fault(http.StatusForbidden, "LinkedAuthorizationFailed",
+		"The client has permission to perform action 'Microsoft.Compute/virtualMachines/write' on scope '%s'; however, "+
+			"it does not have permission to perform action(s) '%s' on the linked scope(s) '%s' (respectively) or the "+
+			"linked scope(s) are invalid.", s.cfg.Group, action, id)
+}

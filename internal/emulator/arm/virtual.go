@@ -148,6 +148,9 @@ func (s *Server) check(vm armcompute.VirtualMachine) (size Size, f *Fault) {
 	if f := checkDisk(p.StorageProfile, size); f != nil {
 		return size, f
 	}
+	if f := s.lacksImage(p.StorageProfile.ImageReference); f != nil {
+		return size, f
+	}
 	zone := ""
 	if len(vm.Zones) > 0 {
 		zone = value(vm.Zones[0])

@@ -208,6 +208,9 @@ func (c *Cloud) RemoveFamily(name string) {
 
 func (c *Cloud) getImageFromFamily(r *call) (any, *Fault) {
 	project, family := r.arg(0), r.arg(1)
+	if f := c.lacksImage("compute.images.getFromFamily", project, "family/"+family); f != nil {
+		return nil, f
+	}
 	if there, said := c.world.images[project+"/"+family]; said && !there {
 		return nil, notFound("projects/%s/global/images/family/%s", project, family)
 	}
@@ -215,6 +218,9 @@ func (c *Cloud) getImageFromFamily(r *call) (any, *Fault) {
 }
 
 func (c *Cloud) getImage(r *call) (any, *Fault) {
+	if f := c.lacksImage("compute.images.get", r.arg(0), r.arg(1)); f != nil {
+		return nil, f
+	}
 	if strings.HasPrefix(r.arg(1), "no-such") {
 		return nil, notFound("projects/%s/global/images/%s", r.arg(0), r.arg(1))
 	}

@@ -86,7 +86,7 @@ func (c *Cloud) buy(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Machine
 			if isGone(err) { // a network, or an account: no fault of the task
 				return nil, fail(cloud.Quota, "notFound", "%s", message(err))
 			}
-			return nil, err
+			return nil, ofImage(spec, err)
 		}
 		earlier := op.Status == "DONE"
 		if op, err = c.wait(ctx, spec.Offer.Zone, op); err != nil {
@@ -99,7 +99,7 @@ func (c *Cloud) buy(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Machine
 		if err != nil {
 			return nil, err
 		}
-		why := failure(op, others)
+		why := ofImage(spec, failure(op, others))
 		kind := cloud.KindOf(why)
 		if earlier && (kind == cloud.Transient || kind == cloud.Throttled) {
 			continue

@@ -293,7 +293,21 @@ func TestWhatCannotBeBought(t *testing.T) {
 			w.gce.Unsell(s.Offer.Zone, s.Offer.InstanceType)
 		}, cloud.Capacity, "not sold"},
 		"an image that is not there": {func(_ *world, s *cloud.LaunchSpec) { s.Image = "projects/p/global/images/no-such" }, cloud.Invalid, "no-such"},
-		"an image's name":            {func(_ *world, s *cloud.LaunchSpec) { s.Image = "ami-1" }, cloud.Invalid, "want projects/"},
+		"an image that may not be read": {func(w *world, s *cloud.LaunchSpec) {
+			s.Image = "projects/p/global/images/secret"
+			w.gce.Deny("compute.images.get", true)
+		}, cloud.Invalid, "images/secret"},
+		"an image that may not be used": {func(w *world, s *cloud.LaunchSpec) {
+			s.Image = "projects/p/global/images/secret"
+			w.gce.Deny("compute.images.useReadOnly", true)
+		}, cloud.Invalid, "compute.images.useReadOnly"},
+		"an image of the deployment's that may not be read": {func(w *world, _ *cloud.LaunchSpec) {
+			w.gce.Deny("compute.images.getFromFamily", true)
+			w.gcp = w.another(func(c *gcp.Config) {
+				c.Images = map[string]string{"amd64": "projects/p/global/images/family/secret"}
+			})
+		}, cloud.Quota, "family/secret"},
+		"an image's name": {func(_ *world, s *cloud.LaunchSpec) { s.Image = "ami-1" }, cloud.Invalid, "want projects/"},
 		"an image of another processor": {func(_ *world, s *cloud.LaunchSpec) {
 			s.Image = "projects/debian-cloud/global/images/family/debian-12-arm64"
 		}, cloud.Invalid, "for arm64"},
