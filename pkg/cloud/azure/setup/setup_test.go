@@ -100,6 +100,25 @@ func TestASecondTimeChangesNothing(t *testing.T) {
 	}
 }
 
+// Who buys may be a person, a group or an application, and nobody is asked which.
+func TestRightsAreForWhoeverIsNamed(t *testing.T) {
+	for _, kind := range []string{"User", "Group", "ServicePrincipal"} {
+		w := newWorld(t, func(c *setup.Config) { c.Federation, c.Principal = nil, "11111111-1111-1111-1111-111111111111" })
+		w.arm.Know(w.cfg.Principal, kind)
+		w.make()
+		for _, s := range w.setup().Steps() {
+			if text := strings.Join(s.Commands, "; "); strings.Contains(text, "principal-type") {
+				t.Errorf("%s: %s", s.Name, text)
+			}
+		}
+		w.cfg.PrincipalType = "Device"
+		w.cfg.Deployment = "tw2"
+		if err := w.setup().Make(t.Context(), func(setup.Step, bool) {}); err == nil || !strings.Contains(err.Error(), "UnmatchedPrincipalType") {
+			t.Errorf("a %s taken for another: %v", kind, err)
+		}
+	}
+}
+
 // What one has after it is enough for the driver.
 func TestWhatIsMadeIsWhatTheDriverNeeds(t *testing.T) {
 	w := newWorld(t, nil)
