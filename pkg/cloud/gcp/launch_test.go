@@ -157,6 +157,24 @@ func TestTerminateWaitsForWhoBuys(t *testing.T) {
 	w.none(other)
 }
 
+// What was bought in a zone is found among its operations, on whichever page, while lists lag.
+func TestTerminateLooksThroughAllOperationsOfTheZone(t *testing.T) {
+	w := newWorld(t, nil)
+	for range 3 {
+		w.gce.Lose("compute.instances.bulkInsert")
+	}
+	w.gce.Lag(100)
+	if _, err := w.gcp.Launch(t.Context(), spec("a", 2, onDemand)); err == nil {
+		t.Fatal("nobody heard of it")
+	}
+	if err := w.gcp.Terminate(t.Context(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	if n := w.gce.Calls("compute.instances.delete"); n != 2 {
+		t.Errorf("%d machines are ended, want 2", n)
+	}
+}
+
 // What a list lacks is asked for by name.
 func TestListsThatLag(t *testing.T) {
 	w := newWorld(t, nil)
