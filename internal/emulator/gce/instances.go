@@ -101,6 +101,15 @@ func checkScheduling(p *compute.InstanceProperties, t machineType) *Fault {
 	if gpu && (s == nil || s.OnHostMaintenance != "TERMINATE") {
 		return invalid("Instances with guest accelerators do not support live migration.")
 	}
+	if s == nil || s.ProvisioningModel != "SPOT" {
+		asked := "MIGRATE"
+		if s != nil && s.OnHostMaintenance != "" {
+			asked = s.OnHostMaintenance
+		}
+		if t.maintenance != "" && t.maintenance != asked {
+			return invalid("Scheduling option onHostMaintenance of %s has to be %s.", p.MachineType, t.maintenance)
+		}
+	}
 	if s != nil && s.ProvisioningModel == "SPOT" && s.AutomaticRestart != nil && *s.AutomaticRestart {
 		return invalid("Scheduling option automaticRestart must be false for spot instances.")
 	}

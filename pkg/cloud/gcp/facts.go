@@ -78,6 +78,20 @@ func learn[T any](ctx context.Context, f *facts, name string, read func(context.
 type machineType struct {
 	arch string // amd64, arm64
 	gpu  bool   // in the type; others are attached
+	// stays says that it is not moved to another host, also without GPUs.
+	stays bool
+}
+
+// mostDisks is how many local disks machines of a family have at most that can be moved to another host.
+var mostDisks = map[string]int64{"z3": 6, "z4d": 12, "z4m": 12}
+
+// stays says of a type what the API does not: it is H4D, bare metal, Z3 with more than 18,000 GiB of disks of 3,000, or
+// Z4D or Z4M with more than 42,000 of 3,500 (Compute Engine documentation, "Set the host maintenance policy").
+func stays(name string, disks *compute.BundledLocalSsds) bool {
+	family, _, _ := strings.Cut(name, "-")
+	most, limited := mostDisks[family]
+	return family == "h4d" || strings.HasSuffix(name, "-metal") ||
+		limited && disks != nil && disks.PartitionCount > most
 }
 
 func (c *Cloud) machineType(ctx context.Context, zone, name string) (machineType, error) {
@@ -87,14 +101,14 @@ func (c *Cloud) machineType(ctx context.Context, zone, name string) (machineType
 			return machineType{}, err
 		}
 		t, err := s.MachineTypes.Get(c.cfg.Project, zone, name).Context(ctx).
-			Fields("name", "architecture", "accelerators", "deprecated").Do()
+			Fields("name", "architecture", "accelerators", "bundledLocalSsds", "deprecated").Do()
 		switch {
 		case isGone(err):
 			return machineType{}, fail(cloud.Capacity, codeNotSold, "%s is not sold in %s", name, zone)
 		case err != nil:
 			return machineType{}, err
 		}
-		m := machineType{arch: "amd64", gpu: len(t.Accelerators) > 0}
+		m := machineType{arch: "amd64", gpu: len(t.Accelerators) > 0, stays: stays(name, t.BundledLocalSsds)}
 		if t.Architecture == "ARM64" {
 			m.arch = "arm64"
 		}

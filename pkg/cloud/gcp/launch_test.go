@@ -106,6 +106,22 @@ func TestAPlainMachine(t *testing.T) {
 	}
 }
 
+// Some types are not moved to another host, and others are moved only: Google refuses what does not fit.
+func TestWhatIsMovedToAnotherHost(t *testing.T) {
+	w := newWorld(t, nil)
+	for kind, want := range map[string]string{
+		"h4d-standard-192": "TERMINATE", "c3-standard-192-metal": "TERMINATE", "z3-highmem-88-highlssd": "TERMINATE",
+		"z3-highmem-176-standardlssd": "TERMINATE", "z3-highmem-88-standardlssd": "", "z3-highmem-44-highlssd": "",
+		"e2-standard-4": "", "n2-standard-8": "",
+	} {
+		o := onDemand
+		o.InstanceType = kind
+		if i := w.gce.Instance(w.launch(spec(kind, 1, o))[0].ID); i.Scheduling.OnHostMaintenance != want {
+			t.Errorf("%s: %q", kind, i.Scheduling.OnHostMaintenance)
+		}
+	}
+}
+
 // Names that are the same in a label's letters are not the same cluster.
 func TestNamesThatLookAlikeAreApart(t *testing.T) {
 	w := newWorld(t, nil)
