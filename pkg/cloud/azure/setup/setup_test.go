@@ -100,6 +100,19 @@ func TestASecondTimeChangesNothing(t *testing.T) {
 	}
 }
 
+// The roles are for what the check looks at, and for images of one's own.
+func TestTheRolesHaveWhatIsRead(t *testing.T) {
+	var all string
+	for _, s := range newWorld(t, nil).setup().Steps() {
+		all += strings.Join(s.Commands, "\n")
+	}
+	for _, want := range []string{"Microsoft.Authorization/permissions/read", "Microsoft.Compute/images/read", "Microsoft.Compute/galleries/images/versions/read"} {
+		if !strings.Contains(all, `"`+want+`"`) {
+			t.Errorf("no role has %s", want)
+		}
+	}
+}
+
 // Who buys may be a person, a group or an application, and nobody is asked which.
 func TestRightsAreForWhoeverIsNamed(t *testing.T) {
 	for _, kind := range []string{"User", "Group", "ServicePrincipal"} {

@@ -22,8 +22,8 @@ const (
 // tagDeployment marks a group that this package made, as the driver marks what it makes.
 const tagDeployment = "tradewind:deployment"
 
-// reads are the rights in the whole subscription: machine types, quotas, which machines have power, and images of one's
-// own, in whichever group.
+// reads are the rights in the whole subscription: machine types, quotas, which machines have power, images of one's own
+// in whichever group, and what one may do.
 func reads() []string {
 	return append(azure.ReservedActions(),
 		"Microsoft.Compute/virtualMachines/read", "Microsoft.Compute/skus/read",
@@ -31,6 +31,7 @@ func reads() []string {
 		"Microsoft.Resources/subscriptions/locations/read", "Microsoft.Resources/subscriptions/providers/read",
 		"Microsoft.Capacity/catalogs/read",
 		"Microsoft.Compute/images/read", "Microsoft.Compute/galleries/images/versions/read",
+		"Microsoft.Authorization/permissions/read",
 	)
 }
 
