@@ -285,7 +285,7 @@ func isForbidden(err error) bool {
 		return false
 	}
 	code := reason(answer)
-	return code == "forbidden" || code == "PERMISSION_DENIED" || code == "IAM_PERMISSION_DENIED"
+	return code == "forbidden" || code == "PERMISSION_DENIED"
 }
 
 // isThere says that what was to be made is there already.
