@@ -123,9 +123,11 @@ func (r *region) image(ctx context.Context, spec cloud.LaunchSpec, t machineType
 // ofImage types that a launch's image may not be read, or not be used: the fault of a task that names it, and no reason
 // to keep others from this cloud. One that the deployment names for a class of machines is no fault of the task.
 func ofImage(spec cloud.LaunchSpec, err error) error {
+	ofParameter := isCode(err, "AccessDeniedException")
 	switch {
-	case !isCode(err, "AccessDeniedException") &&
-		!(isCode(err, "AuthFailure") && strings.Contains(err.Error(), "authorized for images")):
+	case !ofParameter && !isCode(err, "AuthFailure"):
+		return err
+	case !ofParameter && !strings.Contains(err.Error(), "authorized for images"):
 		return err
 	case spec.Image != "":
 		return fail(cloud.Invalid, "InvalidImage", "image %s may not be used: %v", spec.Image, Typed(err))

@@ -113,7 +113,7 @@ func scheduling(o cloud.Offer, t machineType) *compute.Scheduling {
 		s.ProvisioningModel, s.InstanceTerminationAction, s.Preemptible = "SPOT", "DELETE", true
 	}
 	if o.Spot || t.gpu || t.stays || attached(o) {
-		s.OnHostMaintenance = "TERMINATE" // none of them is moved to another host; others Google moves, some of them only
+		s.OnHostMaintenance = "TERMINATE" // none is moved to another host; some others can be moved only
 	}
 	return s
 }

@@ -180,7 +180,9 @@ func (p *Place) grant(needed []right, ofCluster bool, user string) string {
 		})
 		if at < 0 {
 			at = len(rules)
-			rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{need.group}, Resources: []string{need.resource}})
+			rules = append(rules, rbacv1.PolicyRule{
+				APIGroups: []string{need.group}, Resources: []string{need.resource},
+			})
 		}
 		rules[at].Verbs = append(rules[at].Verbs, need.verb)
 	}

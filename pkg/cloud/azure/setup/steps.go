@@ -342,7 +342,8 @@ func (s *Setup) assign(r role, name, definition string) Step {
 	return Step{
 		Name: "assignment of role " + name,
 		Commands: []string{
-			fmt.Sprintf("az role assignment create --assignee-object-id %s --role %s --scope %s", who, quote(name), r.scope),
+			fmt.Sprintf("az role assignment create --assignee-object-id %s --role %s --scope %s", who, quote(name),
+				r.scope),
 		},
 		there: func(ctx context.Context) (bool, error) {
 			found, err := s.get(ctx, id, roleVersion)

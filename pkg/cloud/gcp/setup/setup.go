@@ -286,7 +286,7 @@ func (s *Setup) open(ctx context.Context) (err error) {
 	return err
 }
 
-// read learns the project's number and the agent of its buckets. A service that is on since a moment ago may refuse for a
+// read learns the project's number and the agent of its buckets. A service that was just switched on may refuse for a
 // while.
 func (s *Setup) read(ctx context.Context, patience time.Duration) error {
 	p, err := s.crm.Projects.Get("projects/" + s.cfg.Project).Context(ctx).Do()
