@@ -226,13 +226,19 @@ func (d *deployment) launch(fn string) {
 		d.anyRegion("ec2", mine, "spot-instances-request/*")))
 	role.AddToPolicy(allow("LaunchWith", []string{"ec2:RunInstances"},
 		d.anyRegion("ec2", mine, "subnet/*"), d.anyRegion("ec2", mine, "security-group/*"),
-		d.anyRegion("ec2", mine, "network-interface/*"), d.anyRegion("ec2", "", "capacity-reservation/*"),
+		d.anyRegion("ec2", mine, "network-interface/*"),
+		d.anyRegion("ec2", "*", "capacity-reservation/*"), // one that is shared is its owner's
 		d.anyRegion("ec2", "", "image/*"), d.anyRegion("ec2", "", "snapshot/*")))
 	role.AddToPolicy(allowIf("TagLaunched", []string{"ec2:CreateTags"},
 		map[string]interface{}{"StringEquals": map[string]interface{}{
 			"ec2:CreateAction": "RunInstances", "aws:RequestTag/" + TagDeployment: d.Name,
 		}}, d.anyRegion("ec2", mine, "instance/*"), d.anyRegion("ec2", mine, "volume/*"),
 		d.anyRegion("ec2", mine, "spot-instances-request/*")))
+	// Machines of several are told apart once they are there: RunInstances gives all of them the same tags.
+	role.AddToPolicy(allowIf("TagRank", []string{"ec2:CreateTags"}, map[string]interface{}{
+		"StringEquals":              map[string]interface{}{"aws:ResourceTag/" + TagDeployment: d.Name},
+		"ForAllValues:StringEquals": map[string]interface{}{"aws:TagKeys": []string{tagRank}},
+	}, d.anyRegion("ec2", mine, "instance/*")))
 	d.groups(role)
 	// EC2 makes its own role for spot at an account's first request, if whoever asks may.
 	role.AddToPolicy(allowIf("SpotRole", []string{"iam:CreateServiceLinkedRole"},

@@ -20,6 +20,9 @@ import (
 // TagDeployment is the tag that everything bears: for the bill, and for the bounds of roles.
 const TagDeployment = "tradewind:deployment"
 
+// tagRank is the tag by which people tell machines of a cluster apart.
+const tagRank = "tradewind:rank"
+
 // AssetBucket is where the binaries of the functions are uploaded to. It belongs to the account, not to the stack,
 // since it has to be there first.
 const AssetBucket = "tradewind-assets-${AWS::AccountId}-${AWS::Region}"

@@ -158,7 +158,7 @@ func TestNoStatementHasAWildcardForAction(t *testing.T) {
 
 func TestMachinesAreBoundByTheDeploymentsTag(t *testing.T) {
 	d := deployed()(t)
-	may := map[string][]string{}
+	may, tagsRanks := map[string][]string{}, false
 	for _, s := range d.statements() {
 		c, err := json.Marshal(s.condition)
 		if err != nil {
@@ -176,8 +176,15 @@ func TestMachinesAreBoundByTheDeploymentsTag(t *testing.T) {
 					if strings.Contains(r, "instance/") && !strings.Contains(string(c), `"aws:RequestTag/tradewind:deployment":["tradewind"]`) {
 						t.Errorf("%s may launch %s under %s", s.role, r, c)
 					}
+					if strings.HasSuffix(r, "capacity-reservation/*") && !strings.HasSuffix(r, ":ec2:*:*:capacity-reservation/*") {
+						t.Errorf("%s may launch onto %s: a reservation is of an account", s.role, r)
+					}
 				}
 			case "ec2:CreateTags":
+				if string(c) == `{"ForAllValues:StringEquals":{"aws:TagKeys":["tradewind:rank"]},"StringEquals":{"aws:ResourceTag/tradewind:deployment":"tradewind"}}` {
+					tagsRanks = strings.HasSuffix(s.resources[0], ":instance/*") && len(s.resources) == 1
+					continue
+				}
 				made := strings.Contains(string(c), `"ec2:CreateAction":"RunInstances"`) || strings.Contains(string(c), `"ec2:CreateAction":"CreateSecurityGroup"`)
 				if !made || !strings.Contains(string(c), `"aws:RequestTag/tradewind:deployment":"tradewind"`) {
 					t.Errorf("%s may tag under %s", s.role, c)
@@ -189,8 +196,12 @@ func TestMachinesAreBoundByTheDeploymentsTag(t *testing.T) {
 			}
 		}
 	}
+	if !tagsRanks {
+		t.Error("nobody may tag machines that are there with their rank")
+	}
 	for action, want := range map[string][]string{
 		"ec2:RunInstances":         {"tradewind-provision"},
+		"ec2:CreateTags":           {"tradewind-provision"},
 		"ec2:TerminateInstances":   {"tradewind-provision", "tradewind-reconcile"},
 		"ssm:PutParameter":         {"tradewind-api", "tradewind-provision", "tradewind-submit"},
 		"scheduler:UpdateSchedule": {"tradewind-api", "tradewind-reconcile", "tradewind-submit"},

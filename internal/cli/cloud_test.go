@@ -258,23 +258,29 @@ func (f *fitted) Remove(context.Context, func(string)) error {
 	return nil
 }
 
-// empty is a cloud without machines, which allows everything.
-type empty struct{ cloud.Cloud }
+// empty is a cloud that allows everything, without machines but one that has ended or is about to.
+type empty struct {
+	cloud.Cloud
+	last *cloud.State
+}
 
-func (empty) Machines(context.Context, string) ([]cloud.Machine, error) { return nil, nil }
+func (e empty) Machines(context.Context, string) ([]cloud.Machine, error) {
+	return []cloud.Machine{{ID: "m-1", State: *e.last}}, nil
+}
+
 func (empty) Check(context.Context) (driver.Report, error) {
 	return driver.Report{Identity: "me"}, nil
 }
 
 func TestWhatACloudNeedsIsMadePrintedAndRemoved(t *testing.T) {
-	p, f := newProgram(t), &fitted{}
+	p, f, last := newProgram(t), &fitted{}, cloud.Terminating
 	p.kits = []cloudkit.Kit{{
 		Name: "aws", Title: "A cloud", Flags: func(fs *pflag.FlagSet, s *cloudkit.Settings) { fs.StringVar(&s.Project, "project", "", "project") },
 		Ready:   func(cloudkit.Settings, cloudkit.Lookup) error { return nil },
 		Account: func(s cloudkit.Settings, _ cloudkit.Lookup) string { return s.Project },
 		Setup:   func(context.Context, cloudkit.Request) (cloudkit.Setup, error) { return f, nil },
 		Open: func(context.Context, cloudkit.Request) (*cloudkit.Opened, error) {
-			return &cloudkit.Opened{Cloud: empty{}, Checker: empty{}}, nil
+			return &cloudkit.Opened{Cloud: empty{last: &last}, Checker: empty{}}, nil
 		},
 	}}
 	if r := p.ok(t, "cloud", "add", "aws", "--print"); r.out != "fit make\n" || f.made {
@@ -286,6 +292,10 @@ func TestWhatACloudNeedsIsMadePrintedAndRemoved(t *testing.T) {
 	if l := printed[clouds.CloudList](t, p.ok(t, "cloud", "list", "-o", "json").out); l.Clouds[0].Account != "made" {
 		t.Errorf("%+v", l)
 	}
+	if r := p.run("cloud", "remove", "aws"); r.code != command.ExitFailed || !strings.Contains(r.err, "m-1") || f.removed {
+		t.Errorf("with a machine that is stopped: exit %d %s, removed: %v", r.code, r.err, f.removed)
+	}
+	last = cloud.Terminated
 	p.ok(t, "cloud", "remove", "aws")
 	if !f.removed {
 		t.Error("it is not removed")

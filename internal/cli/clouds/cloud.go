@@ -226,7 +226,7 @@ func (a app) cloudRemoveCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "remove CLOUD", Short: "Have no machines be bought on a cloud any more",
 		Long: "Takes away what `tradewind cloud add` made in the cloud, and forgets its settings. It is refused while machines\n" +
-			"run there, or a broker that buys there.",
+			"are there, or a broker that buys there.",
 		Example: "  tradewind cloud remove lambda\n  tradewind cloud remove gcp --aws-account 123456789012",
 		Args:    command.Args(1, 1),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
@@ -292,8 +292,8 @@ func (a app) clear(ctx context.Context, k cloudkit.Kit, r cloudkit.Request) erro
 	}
 	if len(running) > 0 {
 		return command.Failed("`tradewind up --clouds "+k.Name+" --public-url URL` goes on with them until it stops",
-			"%s of this deployment: %s", text.Count(len(running),
-				"machine")+" still run on "+k.Name, strings.Join(running, ", "))
+			"%s of this deployment not ended on %s: %s", text.Count(len(running), "machine"), k.Name,
+			strings.Join(running, ", "))
 	}
 	if k.Setup == nil {
 		return nil
@@ -317,7 +317,7 @@ func machinesOf(ctx context.Context, k cloudkit.Kit, r cloudkit.Request) ([]stri
 	}
 	var running []string
 	for _, m := range list {
-		if m.State == cloud.Pending || m.State == cloud.Running {
+		if m.State != cloud.Terminated { // one that has failed or stopped has a disk all the same
 			running = append(running, m.ID)
 		}
 	}

@@ -1,6 +1,7 @@
 package kits
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,6 +48,8 @@ func googleSetup(ctx context.Context, r cloudkit.Request) (cloudkit.Setup, error
 	}
 	cfg := gcpsetup.Config{
 		Deployment: r.Deployment, Project: r.Settings.Project, Member: r.Settings.Member, Cloud: driver,
+		// A subnetwork is of a network that is there.
+		Network: cmp.Or(r.Settings.Network, r.Settings.Subnetwork), ServiceAccount: r.Settings.ServiceAccount,
 		DAGs: r.Settings.DAGs, PushURL: r.Settings.PushURL, PushAccount: r.Settings.PushAccount,
 	}
 	if len(r.Settings.Regions) > 0 {
@@ -76,7 +79,10 @@ func (g google) Make(ctx context.Context, tell func(string)) (cloudkit.Settings,
 		return g.settings, err
 	}
 	s := g.settings
-	s.ServiceAccount, s.Network = g.setup.MachinesAccount(), g.setup.Network()
+	s.ServiceAccount = g.setup.MachinesAccount()
+	if s.Subnetwork == "" {
+		s.Network = g.setup.Network()
+	}
 	if s.Functions.Account != "" {
 		s.Provider, s.Impersonate = g.setup.Provider(), g.setup.BrokerAccount()
 	}

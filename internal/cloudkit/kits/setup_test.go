@@ -79,3 +79,30 @@ func TestWhatBuyingNeedsIsMadeOnce(t *testing.T) {
 		})
 	}
 }
+
+// A network and an account that are named are those of the machines.
+func TestWhatOneNamesOnGoogleIsKept(t *testing.T) {
+	google, err := gce.New(gce.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(google)
+	t.Cleanup(server.Close)
+	kits := All()
+	kit := kits[slices.Index(cloudkit.Names(kits), "gcp")]
+	for _, named := range []cloudkit.Settings{
+		{Network: "mine"}, {Subnetwork: "mine"}, {ServiceAccount: "mine@demo.iam.gserviceaccount.com"},
+	} {
+		s := named
+		s.Project, s.Endpoint, s.Member = "demo", server.URL, "user:ada@example.com"
+		setup, err := kit.Setup(t.Context(), cloudkit.Request{Settings: s, Deployment: "tw", Lookup: func(string) string { return "" }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		made, err := setup.Make(t.Context(), func(string) {})
+		if err != nil || made.Subnetwork != named.Subnetwork || named.ServiceAccount != "" && made.ServiceAccount != named.ServiceAccount ||
+			(named.Network+named.Subnetwork != "" && made.Network != named.Network) {
+			t.Errorf("%+v became %+v, %v", named, made, err)
+		}
+	}
+}

@@ -94,6 +94,7 @@ type Server struct {
 	calls      map[string]int
 	bills      []Bill
 	denied     map[string]bool
+	principals map[string]string // types of those whom the directory is known to have, by ID
 	skew       time.Duration
 	tokens     map[string]bool
 	subnets    int
@@ -133,7 +134,7 @@ func New(cfg Config) *Server {
 		cfg: cfg, groups: map[string]bool{strings.ToLower(cfg.Group): true}, resources: map[string]*resource{},
 		machines: map[string]*virtual{}, operations: map[string]*operation{}, calls: map[string]int{},
 		providers: map[string]bool{"microsoft.compute": true, "microsoft.network": true},
-		denied:    map[string]bool{}, tokens: map[string]bool{Token: true},
+		denied:    map[string]bool{}, principals: map[string]string{}, tokens: map[string]bool{Token: true},
 	}
 }
 

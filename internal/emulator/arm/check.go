@@ -36,11 +36,15 @@ func checkOS(os *armcompute.OSProfile) *Fault {
 	return nil
 }
 
-// checkDisk refuses what cannot boot: no image, disks too small for it, processors that it is not for.
-func checkDisk(storage *armcompute.StorageProfile, size Size) *Fault {
+// checkDisk refuses what cannot boot: no image, or one that may not be read, disks too small for it, processors that it
+// is not for.
+func (s *Server) checkDisk(storage *armcompute.StorageProfile, size Size) *Fault {
 	image, disk := storage.ImageReference, storage.OSDisk
 	if image == nil || !named(image) {
 		return invalidParameter("Required parameter 'imageReference' is missing (null).")
+	}
+	if f := s.lacksImage(image); f != nil {
+		return f
 	}
 	if sku := value(image.SKU); sku != "" {
 		if strings.Contains(sku, "arm64") != size.Arm {
@@ -76,4 +80,20 @@ func named(image *armcompute.ImageReference) bool {
 		}
 	}
 	return true
+}
+
+// lacksImage refuses an image of one's own to who may not read it.
+func (s *Server) lacksImage(image *armcompute.ImageReference) *Fault {
+	id := value(image.ID)
+	action := "Microsoft.Compute/images/read"
+	if strings.Contains(strings.ToLower(id), "/galleries/") {
+		action = "Microsoft.Compute/galleries/images/versions/read"
+	}
+	if id == "" || !s.denied[strings.ToLower(action)] {
+		return nil
+	}
+	return fault(http.StatusForbidden, "LinkedAuthorizationFailed",
+		"The client has permission to perform action 'Microsoft.Compute/virtualMachines/write' on scope '%s'; "+
+			"however, it does not have permission to perform action(s) '%s' on the linked scope(s) '%s' "+
+			"(respectively) or the linked scope(s) are invalid.", s.cfg.Group, action, id)
 }

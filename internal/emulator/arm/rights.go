@@ -43,6 +43,11 @@ func (s *Server) checkRights(kind string, p map[string]any) *Fault {
 		if text("principalId") == "" {
 			return bad("PrincipalNotFound", "Principal '' does not exist in the directory.")
 		}
+		is, said := s.principals[text("principalId")], text("principalType")
+		if is != "" && said != "" && is != said {
+			return bad("UnmatchedPrincipalType", "The PrincipalId '%s' has type '%s', which is different from the "+
+				"specified PrincipalType '%s'.", text("principalId"), is, said)
+		}
 	case typeTrust:
 		audiences, _ := p["audiences"].([]any)
 		if !strings.HasPrefix(text("issuer"), "https://") || text("subject") == "" || len(audiences) != 1 {
@@ -50,6 +55,13 @@ func (s *Server) checkRights(kind string, p map[string]any) *Fault {
 		}
 	}
 	return nil
+}
+
+// Know has the directory have somebody: a User, a Group or a ServicePrincipal.
+func (s *Server) Know(principal, kind string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.principals[principal] = kind
 }
 
 // Resources names all that there is but machines, by type and name.

@@ -213,6 +213,9 @@ func (s *Server) resource(w http.ResponseWriter, r *http.Request) error {
 			parts[min(1, len(parts)-1)])
 	}
 	if permissionPath.MatchString(r.URL.Path) {
+		if err := s.allowed(r, "permissions"); err != nil {
+			return err
+		}
 		return s.permissions(w)
 	}
 	if ratiosPath.MatchString(r.URL.Path) {

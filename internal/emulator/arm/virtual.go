@@ -145,7 +145,7 @@ func (s *Server) check(vm armcompute.VirtualMachine) (size Size, f *Fault) {
 	if f := checkOS(p.OSProfile); f != nil {
 		return size, f
 	}
-	if f := checkDisk(p.StorageProfile, size); f != nil {
+	if f := s.checkDisk(p.StorageProfile, size); f != nil {
 		return size, f
 	}
 	zone := ""

@@ -162,6 +162,18 @@ var permissions = map[string]string{
 	"compute.zoneOperations.wait":      "compute.zoneOperations.get",
 }
 
+// publicImages are the projects whose images are anybody's.
+var publicImages = []string{"debian-cloud", "deeplearning-platform-release"}
+
+// lacksImage refuses an image that is not anybody's to who may not do this to images.
+func (c *Cloud) lacksImage(permission, project, name string) *Fault {
+	if !c.weather.denied[permission] || slices.Contains(publicImages, project) {
+		return nil
+	}
+	return &Fault{Code: http.StatusForbidden, Reason: "forbidden", Status: "PERMISSION_DENIED",
+		Message: fmt.Sprintf("Required '%s' permission for 'projects/%s/global/images/%s'", permission, project, name)}
+}
+
 // refused says how a call is refused before anybody looks at it, nil where it is not.
 func (c *Cloud) refused(r *call) *Fault {
 	w := &c.weather

@@ -166,7 +166,7 @@ func TestADryZoneSaysSoAtOnceOrLate(t *testing.T) {
 	if done["error"] == nil || len(p.gce.Machines()) != 0 {
 		t.Errorf("late: %v, left %v", done, p.gce.Machines())
 	}
-	_, group := p.ask("GET", zone+`operations?filter=operationGroupId="`+op["operationGroupId"].(string)+`"`, "")
+	_, group := p.ask("GET", zone+`operations?pageToken=0&filter=operationGroupId="`+op["operationGroupId"].(string)+`"`, "")
 	if text, _ := json.Marshal(group); !strings.Contains(string(text), "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS") {
 		t.Errorf("why: %s", text)
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"net/http"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -56,14 +57,14 @@ func (c *Cloud) getProvider(r *call) (any, *Fault) { return one(c.identity.provi
 
 func (c *Cloud) getService(r *call) (any, *Fault) {
 	state := "DISABLED"
-	if c.identity.enabled[base(r.name())] {
+	if c.identity.enabled[base(r.name())] && !c.weather.off[base(r.name())] {
 		state = "ENABLED"
 	}
 	return &usage.GoogleApiServiceusageV1Service{Name: r.name(), State: state}, nil
 }
 
 func (c *Cloud) enableService(r *call) (any, *Fault) {
-	c.identity.enabled[base(r.name())] = true
+	c.identity.enabled[base(r.name())], c.weather.off[base(r.name())] = true, false
 	return &usage.Operation{Name: "operations/acf." + strconv.FormatUint(c.number(), 10), Done: true}, nil
 }
 
@@ -100,6 +101,9 @@ func (c *Cloud) createRole(r *call) (any, *Fault) {
 	if err := json.Unmarshal(r.body, &in); err != nil || in.Role == nil || strings.Contains(in.RoleId, "-") {
 		return nil, invalid("The role_id %s is not valid.", in.RoleId)
 	}
+	if f := checkPermissions(in.Role.IncludedPermissions); f != nil {
+		return nil, f
+	}
 	name := r.name() + "/" + in.RoleId
 	if c.identity.roles[name] != nil { // one that was deleted, too, for a week
 		return nil, taken(name)
@@ -115,8 +119,38 @@ func (c *Cloud) patchRole(r *call) (any, *Fault) {
 	if err := json.Unmarshal(r.body, &in); err != nil || role == nil {
 		return nil, tpuGone("%s", r.name())
 	}
+	if f := checkPermissions(in.IncludedPermissions); f != nil {
+		return nil, f
+	}
 	role.IncludedPermissions = in.IncludedPermissions
 	return role, nil
+}
+
+// tpuPermission is one that there is of Cloud TPU (IAM documentation, "Cloud TPU roles and permissions"); of other
+// services all are taken.
+var tpuPermission = regexp.MustCompile(
+	`^tpu\.(acceleratortypes|locations|nodes|operations|runtimeversions|tensorflowversions)\.`)
+
+// checkPermissions refuses those that there are none of.
+func checkPermissions(all []string) *Fault {
+	for _, p := range all {
+		if strings.HasPrefix(p, "tpu.") && !tpuPermission.MatchString(p) {
+			return &Fault{Code: http.StatusBadRequest, Reason: "badRequest", Status: "INVALID_ARGUMENT",
+				Message: "Permission " + p + " is not valid."}
+		}
+	}
+	return nil
+}
+
+// validPoolID is that of a pool or of a provider.
+var validPoolID = regexp.MustCompile(`^[a-z0-9-]{4,32}$`)
+
+// checkPoolID refuses other names, and those that Google keeps for itself.
+func checkPoolID(id string) *Fault {
+	if !validPoolID.MatchString(id) || strings.HasPrefix(id, "gcp-") {
+		return invalid("%s is no ID: it has to be of 4-32 characters a-z, 0-9 and -, and may not begin with gcp-.", id)
+	}
+	return nil
 }
 
 // deleteRole marks a role, as Google does.
@@ -139,7 +173,11 @@ func (c *Cloud) undeleteRole(r *call) (any, *Fault) {
 }
 
 func (c *Cloud) createPool(r *call) (any, *Fault) {
-	name := r.name() + "/" + r.URL.Query().Get("workloadIdentityPoolId")
+	id := r.URL.Query().Get("workloadIdentityPoolId")
+	if f := checkPoolID(id); f != nil {
+		return nil, f
+	}
+	name := r.name() + "/" + id
 	var in iam.WorkloadIdentityPool
 	if err := json.Unmarshal(r.body, &in); err != nil || c.identity.pools[name] != nil {
 		return nil, taken(name)
@@ -164,7 +202,11 @@ func (c *Cloud) deletePool(r *call) (any, *Fault)   { return c.poolState("DELETE
 func (c *Cloud) undeletePool(r *call) (any, *Fault) { return c.poolState("ACTIVE")(r) }
 
 func (c *Cloud) createProvider(r *call) (any, *Fault) {
-	name := r.name() + "/" + r.URL.Query().Get("workloadIdentityPoolProviderId")
+	id := r.URL.Query().Get("workloadIdentityPoolProviderId")
+	if f := checkPoolID(id); f != nil {
+		return nil, f
+	}
+	name := r.name() + "/" + id
 	var in iam.WorkloadIdentityPoolProvider
 	if err := json.Unmarshal(r.body, &in); err != nil || c.identity.provider[name] != nil {
 		return nil, taken(name)

@@ -59,6 +59,12 @@ func (c *Cloud) checkProperties(zone string, p *compute.InstanceProperties) *Fau
 	if boot < 0 || p.Disks[boot].InitializeParams == nil || p.Disks[boot].InitializeParams.SourceImage == "" {
 		return invalid("Invalid value for field 'resource.disks': ''. Boot disk must be specified.")
 	}
+	// https://www.googleapis.com/compute/v1/projects/PROJECT/global/images/NAME
+	if parts := strings.Split(p.Disks[boot].InitializeParams.SourceImage, "/"); len(parts) == 10 {
+		if f := c.lacksImage("compute.images.useReadOnly", parts[6], parts[9]); f != nil {
+			return f
+		}
+	}
 	if hyper := strings.HasPrefix(p.Disks[boot].InitializeParams.DiskType, "hyperdisk"); hyper != t.hyperdisk {
 		return invalid("[pd-balanced, hyperdisk-balanced] features are not compatible for creating instance: "+
 			"%s with %s", p.MachineType, p.Disks[boot].InitializeParams.DiskType)
@@ -94,6 +100,15 @@ func checkScheduling(p *compute.InstanceProperties, t machineType) *Fault {
 	s := p.Scheduling
 	if gpu && (s == nil || s.OnHostMaintenance != "TERMINATE") {
 		return invalid("Instances with guest accelerators do not support live migration.")
+	}
+	if s == nil || s.ProvisioningModel != "SPOT" {
+		asked := "MIGRATE"
+		if s != nil && s.OnHostMaintenance != "" {
+			asked = s.OnHostMaintenance
+		}
+		if t.maintenance != "" && t.maintenance != asked {
+			return invalid("Scheduling option onHostMaintenance of %s has to be %s.", p.MachineType, t.maintenance)
+		}
 	}
 	if s != nil && s.ProvisioningModel == "SPOT" && s.AutomaticRestart != nil && *s.AutomaticRestart {
 		return invalid("Scheduling option automaticRestart must be false for spot instances.")

@@ -98,6 +98,10 @@ func (c *Cloud) listOperations(r *call) (any, *Fault) {
 	if f != nil {
 		return nil, f
 	}
+	// Google looks through some of a zone's operations at a time: the first page may have none that are sought.
+	if q := r.URL.Query(); q.Get("filter") != "" && q.Get("pageToken") == "" {
+		return &compute.OperationList{Kind: "compute#operationList", NextPageToken: "0"}, nil
+	}
 	part, next := page(r, all)
 	return &compute.OperationList{Kind: "compute#operationList", Items: part, NextPageToken: next}, nil
 }

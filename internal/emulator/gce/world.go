@@ -54,6 +54,8 @@ type machineType struct {
 	arm          bool
 	accelerators map[string]int
 	hyperdisk    bool
+	disks        int64  // local ones
+	maintenance  string // MIGRATE or TERMINATE where there is no choice
 }
 
 // perVCPU is how much memory the classes of machine types have, GiB.
@@ -69,7 +71,7 @@ var builtIn = map[string]struct {
 }
 
 // hyperdisks are families that take no other boot disks.
-var hyperdisks = []string{"c4", "c4a", "c4d", "n4", "n4a", "n4d", "a4", "x4"}
+var hyperdisks = []string{"c4", "c4a", "c4d", "n4", "n4a", "n4d", "a4", "x4", "h4d"}
 
 // machineType reads a name as Google's are made: n2-standard-8.
 func (w *world) machineType(zone, name string) (t machineType, ok bool) {
@@ -83,6 +85,21 @@ func (w *world) machineType(zone, name string) (t machineType, ok bool) {
 	if name == "e2-micro" || name == "f1-micro" {
 		t.vcpu, t.gib = 2, 1
 		return t, true
+	}
+	t.maintenance = map[string]string{"e2": "MIGRATE", "z3": "MIGRATE", "h4d": "TERMINATE"}[family]
+	if len(parts) == 4 && family == "z3" { // z3-highmem-88-highlssd
+		n, err := strconv.ParseInt(parts[2], 10, 64)
+		if t.disks = (n + 14) / 15; parts[3] == "highlssd" {
+			t.disks = (n + 7) / 8
+		}
+		if t.disks > 6 {
+			t.maintenance = "TERMINATE"
+		}
+		t.vcpu, t.gib = float64(n), 8*float64(n)
+		return t, err == nil
+	}
+	if len(parts) == 4 && parts[3] == "metal" { // c3-standard-192-metal
+		t.maintenance, parts = "TERMINATE", parts[:3]
 	}
 	if len(parts) != 3 {
 		return t, false
@@ -139,6 +156,9 @@ func (c *Cloud) describe(zone, name string, t machineType) *compute.MachineType 
 	}
 	if t.arm {
 		out.Architecture = "ARM64"
+	}
+	if t.disks > 0 {
+		out.BundledLocalSsds = &compute.BundledLocalSsds{DefaultInterface: "NVME", PartitionCount: t.disks}
 	}
 	for kind, n := range t.accelerators {
 		out.Accelerators = append(out.Accelerators, &compute.MachineTypeAccelerators{
@@ -208,6 +228,9 @@ func (c *Cloud) RemoveFamily(name string) {
 
 func (c *Cloud) getImageFromFamily(r *call) (any, *Fault) {
 	project, family := r.arg(0), r.arg(1)
+	if f := c.lacksImage("compute.images.getFromFamily", project, "family/"+family); f != nil {
+		return nil, f
+	}
 	if there, said := c.world.images[project+"/"+family]; said && !there {
 		return nil, notFound("projects/%s/global/images/family/%s", project, family)
 	}
@@ -215,6 +238,9 @@ func (c *Cloud) getImageFromFamily(r *call) (any, *Fault) {
 }
 
 func (c *Cloud) getImage(r *call) (any, *Fault) {
+	if f := c.lacksImage("compute.images.get", r.arg(0), r.arg(1)); f != nil {
+		return nil, f
+	}
 	if strings.HasPrefix(r.arg(1), "no-such") {
 		return nil, notFound("projects/%s/global/images/%s", r.arg(0), r.arg(1))
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
+	"github.com/tradewind-broker/tradewind/pkg/clock"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
@@ -191,9 +192,12 @@ func (r *region) group(ctx context.Context) (string, error) {
 		return "", err
 	}
 	return learn(ctx, r, "group", func(ctx context.Context) (string, error) {
-		id, err := r.findGroup(ctx, vpc)
-		if err != nil || id != "" {
+		id, open, err := r.findGroup(ctx, vpc)
+		switch {
+		case err != nil || open:
 			return id, err
+		case id != "": // whoever made it came no further
+			return id, r.openGroup(ctx, id)
 		}
 		name := r.groupName()
 		made, err := r.ec2.CreateSecurityGroup(ctx, &ec2.CreateSecurityGroupInput{
@@ -206,7 +210,7 @@ func (r *region) group(ctx context.Context) (string, error) {
 		})
 		switch {
 		case isCode(err, "InvalidGroup.Duplicate"): // another was faster
-			id, err = r.findGroup(ctx, vpc)
+			id, _, err = r.findGroup(ctx, vpc)
 		case err == nil:
 			id = awssdk.ToString(made.GroupId)
 		}
@@ -222,25 +226,48 @@ func (r *region) group(ctx context.Context) (string, error) {
 
 func (r *region) groupName() string { return r.cloud.cfg.Deployment + "-machines" }
 
-func (r *region) findGroup(ctx context.Context, vpc string) (string, error) {
+// findGroup returns the group, empty where there is none, and whether its machines reach each other.
+func (r *region) findGroup(ctx context.Context, vpc string) (id string, open bool, err error) {
 	out, err := r.ec2.DescribeSecurityGroups(ctx, &ec2.DescribeSecurityGroupsInput{
 		Filters: []types.Filter{filter("vpc-id", vpc), filter("group-name", r.groupName())},
 	})
 	if err != nil || len(out.SecurityGroups) == 0 {
-		return "", err
+		return "", false, err
 	}
-	return awssdk.ToString(out.SecurityGroups[0].GroupId), nil
+	g := out.SecurityGroups[0]
+	id = awssdk.ToString(g.GroupId)
+	return id, slices.ContainsFunc(g.IpPermissions, func(p types.IpPermission) bool {
+		return awssdk.ToString(p.IpProtocol) == allProtocols &&
+			slices.ContainsFunc(p.UserIdGroupPairs, func(u types.UserIdGroupPair) bool {
+				return awssdk.ToString(u.GroupId) == id
+			})
+	}), nil
 }
+
+const allProtocols = "-1"
+
+// openTries is for a group that one part of EC2 has made and another does not know yet.
+const (
+	openTries = 4
+	openPause = 250 * time.Millisecond
+)
 
 // openGroup lets machines of a group reach each other.
 func (r *region) openGroup(ctx context.Context, id string) error {
-	_, err := r.ec2.AuthorizeSecurityGroupIngress(ctx, &ec2.AuthorizeSecurityGroupIngressInput{
-		GroupId: &id, IpPermissions: []types.IpPermission{{
-			IpProtocol: awssdk.String("-1"), UserIdGroupPairs: []types.UserIdGroupPair{{GroupId: &id}},
-		}},
-	})
-	if isCode(err, "InvalidPermission.Duplicate") {
-		return nil
+	for n := 1; ; n++ {
+		_, err := r.ec2.AuthorizeSecurityGroupIngress(ctx, &ec2.AuthorizeSecurityGroupIngressInput{
+			GroupId: &id, IpPermissions: []types.IpPermission{{
+				IpProtocol: awssdk.String(allProtocols), UserIdGroupPairs: []types.UserIdGroupPair{{GroupId: &id}},
+			}},
+		})
+		if isCode(err, "InvalidPermission.Duplicate") {
+			return nil
+		}
+		if n == openTries || !isCode(err, "InvalidGroup.NotFound") {
+			return err
+		}
+		if err := clock.Pause(ctx, openPause<<n); err != nil {
+			return err
+		}
 	}
-	return err
 }

@@ -111,12 +111,29 @@ func (r *region) image(ctx context.Context, spec cloud.LaunchSpec, t machineType
 	if name, ok := strings.CutPrefix(id, "ssm:"); ok {
 		var err error
 		if id, err = r.parameter(ctx, name); err != nil {
-			return image{}, err
+			return image{}, ofImage(spec, err)
 		}
 	}
-	return learn(ctx, r, "image "+t.arch+" "+id, func(ctx context.Context) (image, error) {
+	found, err := learn(ctx, r, "image "+t.arch+" "+id, func(ctx context.Context) (image, error) {
 		return r.describeImage(ctx, id, t)
 	})
+	return found, ofImage(spec, err)
+}
+
+// ofImage types that a launch's image may not be read, or not be used: the fault of a task that names it, and no reason
+// to keep others from this cloud. One that the deployment names for a class of machines is no fault of the task.
+func ofImage(spec cloud.LaunchSpec, err error) error {
+	ofParameter := isCode(err, "AccessDeniedException")
+	switch {
+	case !ofParameter && !isCode(err, "AuthFailure"):
+		return err
+	case !ofParameter && !strings.Contains(err.Error(), "authorized for images"):
+		return err
+	case spec.Image != "":
+		return fail(cloud.Invalid, "InvalidImage", "image %s may not be used: %v", spec.Image, Typed(err))
+	}
+	return fail(cloud.Quota, "NoImage", "the deployment's own image for %s may not be used: %v",
+		spec.Offer.InstanceType, Typed(err))
 }
 
 // defaultImage is the deployment's own image for a class of machines, or AWS's.

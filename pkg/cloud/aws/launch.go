@@ -99,7 +99,7 @@ func (r *region) run(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Machin
 	}
 	r.facts.doubt(Typed(err))
 	if !unknown(err) || ctx.Err() != nil {
-		return nil, err
+		return nil, ofImage(spec, err)
 	}
 	// Whether it was done nobody said. What is not listed yet, the next launch gets by its token or by its tag.
 	machines, findErr := r.existing(ctx, spec)

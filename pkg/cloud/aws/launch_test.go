@@ -218,6 +218,24 @@ func TestMachinesReachEachOtherAndNobodyElseReachesThem(t *testing.T) {
 	}
 }
 
+// A group that was made and not opened, as when its maker crashed, is opened by whoever finds it; and one that EC2 does
+// not know everywhere yet is waited for.
+func TestAGroupThatWasNotOpenedIs(t *testing.T) {
+	w := newWorld(t, nil)
+	w.proxy.refuse("AuthorizeSecurityGroupIngress", 2, "UnauthorizedOperation", "You are not authorized", http.StatusForbidden, nil)
+	if _, err := w.aws.Launch(t.Context(), w.spec("c", onDemand, 1)); err == nil {
+		t.Fatal("launched into a group that is not open")
+	}
+	w.proxy.refuse("AuthorizeSecurityGroupIngress", 2, "InvalidGroup.NotFound", "The security group does not exist", http.StatusBadRequest, nil)
+	w.launch(w.spec("d", onDemand, 1))
+	groups, err := w.straight.DescribeSecurityGroups(t.Context(), &ec2.DescribeSecurityGroupsInput{
+		Filters: []types.Filter{{Name: awssdk.String("group-name"), Values: []string{w.cfg.Deployment + "-machines"}}},
+	})
+	if err != nil || len(groups.SecurityGroups) != 1 || len(groups.SecurityGroups[0].IpPermissions) != 1 {
+		t.Errorf("%+v, %v", groups.SecurityGroups, err)
+	}
+}
+
 func TestOtherDeploymentsAreNotSeen(t *testing.T) {
 	a, b := newWorld(t, nil), newWorld(t, nil)
 	a.launch(a.spec("same", onDemand, 1))

@@ -219,7 +219,9 @@ func (c *Cloud) checkRights(ctx context.Context, r *driver.Report) {
 	err := c.ask(ctx, fmt.Sprintf("/subscriptions/%s/resourcegroups/%s/providers/Microsoft.Authorization/permissions",
 		c.cfg.Subscription, c.cfg.ResourceGroup), "2022-04-01", &may)
 	if err != nil {
-		r.Missing = append(r.Missing, c.lack("what one may do in the resource group cannot be seen", err))
+		l := c.lack("what one may do in the resource group cannot be seen", err)
+		l.Fatal = false // launches tell
+		r.Missing = append(r.Missing, l)
 		return
 	}
 	var lacking []string

@@ -45,14 +45,15 @@ func TestWhatIsMissingIsNamedWithWhatMendsIt(t *testing.T) {
 			w.cfg.Credential = arm.Credential{Err: errors.New("AADSTS700082: the refresh token has expired\nTrace ID: 1")}
 		},
 			"AADSTS700082: the refresh token has expired", "az login", true},
-		"a token of nobody's": {func(w *world) { w.cfg.Credential = arm.Credential{Token: "a.b.c"} }, "InvalidAuthenticationToken", "az login", true},
-		"no rights at all":    {func(w *world) { w.arm.Deny("*") }, "does not have authorization", "az role assignment create", true},
-		"no right to write":   {func(w *world) { w.arm.Deny("Microsoft.Compute/virtualMachines/write") }, "Microsoft.Compute/virtualMachines/write", "az role assignment create --assignee ada@example.com", true},
-		"not registered":      {func(w *world) { w.arm.Unregister("Microsoft.Network") }, "not registered for Microsoft.Network", "az provider register --namespace Microsoft.Network", true},
-		"no group":            {func(w *world) { w.arm.RemoveGroup() }, "ResourceGroupNotFound", "az group create --name tradewind --location eastus", true},
-		"no such region":      {func(w *world) { w.cfg.Regions = []string{"eastus", "marsnorth"} }, "no region marsnorth", "az account list-locations", false},
-		"a quota of nothing":  {func(w *world) { w.arm.Limit("lowPriorityCores", 0) }, "lowPriorityCores of eastus is 0", "az quota update", false},
-		"a clock that is off": {func(w *world) { w.arm.Skew(10 * time.Minute) }, "The access token expiry UTC time", "timedatectl set-ntp true", true},
+		"a token of nobody's":           {func(w *world) { w.cfg.Credential = arm.Credential{Token: "a.b.c"} }, "InvalidAuthenticationToken", "az login", true},
+		"no rights at all":              {func(w *world) { w.arm.Deny("*") }, "does not have authorization", "az role assignment create", true},
+		"no right to write":             {func(w *world) { w.arm.Deny("Microsoft.Compute/virtualMachines/write") }, "Microsoft.Compute/virtualMachines/write", "az role assignment create --assignee ada@example.com", true},
+		"no right to see which one has": {func(w *world) { w.arm.Deny("Microsoft.Authorization/permissions/read") }, "what one may do in the resource group cannot be seen", "az role assignment create", false},
+		"not registered":                {func(w *world) { w.arm.Unregister("Microsoft.Network") }, "not registered for Microsoft.Network", "az provider register --namespace Microsoft.Network", true},
+		"no group":                      {func(w *world) { w.arm.RemoveGroup() }, "ResourceGroupNotFound", "az group create --name tradewind --location eastus", true},
+		"no such region":                {func(w *world) { w.cfg.Regions = []string{"eastus", "marsnorth"} }, "no region marsnorth", "az account list-locations", false},
+		"a quota of nothing":            {func(w *world) { w.arm.Limit("lowPriorityCores", 0) }, "lowPriorityCores of eastus is 0", "az quota update", false},
+		"a clock that is off":           {func(w *world) { w.arm.Skew(10 * time.Minute) }, "The access token expiry UTC time", "timedatectl set-ntp true", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, arm.Config{Limits: map[string]int{"cores": 10}}, nil)

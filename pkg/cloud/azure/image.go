@@ -110,6 +110,25 @@ func (c *Cloud) image(spec cloud.LaunchSpec) (*armcompute.ImageReference, int32,
 	return ref, floor, nil
 }
 
+// ofImage types that a launch's image may not be read: the fault of a task that names it, and no reason to keep others
+// from this cloud. One that the deployment names for a class of machines is no fault of the task.
+func ofImage(spec cloud.LaunchSpec, err error) error {
+	e := asError(err)
+	if e == nil || e.Code != "LinkedAuthorizationFailed" {
+		return err
+	}
+	words := strings.ToLower(e.Message)
+	if !strings.Contains(words, "microsoft.compute/images/") &&
+		!strings.Contains(words, "microsoft.compute/galleries/") {
+		return err
+	}
+	kind := cloud.Quota
+	if spec.Image != "" {
+		kind = cloud.Invalid
+	}
+	return fail(kind, e.Code, "the image may not be read: %s", e.Message)
+}
+
 func badImage(name string) error {
 	return fail(cloud.Invalid, codeBadSpec,
 		"%.200q is no image of Azure's: it has to be PUBLISHER:OFFER:SKU:VERSION or an image's ID", name)

@@ -66,3 +66,27 @@ func TestArchitecturesByName(t *testing.T) {
 		}
 	}
 }
+
+// Who names an image that is not for him keeps nobody else from the cloud.
+func TestAnImageThatMayNotBeReadIsTheFaultOfWhoNamesIt(t *testing.T) {
+	for _, image := range []string{"/images/secret", "/galleries/g/images/secret/versions/1.0.0"} {
+		image = "/subscriptions/other/resourceGroups/g/providers/Microsoft.Compute" + image
+		for _, ofTask := range []bool{true, false} {
+			want := cloud.Quota
+			w := newWorld(t, arm.Config{}, func(c *azure.Config) {
+				if !ofTask {
+					c.Images = map[string]string{"amd64": image}
+				}
+			})
+			s := spec("a", onDemand, 2)
+			if ofTask {
+				s.Image, want = image, cloud.Invalid
+			}
+			w.arm.Deny("Microsoft.Compute/images/read", "Microsoft.Compute/galleries/images/versions/read")
+			if _, err := w.azure.Launch(t.Context(), s); cloud.KindOf(err) != want || !strings.Contains(err.Error(), image) {
+				t.Errorf("of the task: %v: %v", ofTask, err)
+			}
+			w.clean()
+		}
+	}
+}

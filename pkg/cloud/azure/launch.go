@@ -61,7 +61,7 @@ func (c *Cloud) launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Mach
 	case err != nil && again(err): // what is there already the next launch finds
 		return nil, err
 	case err != nil:
-		return nil, errors.Join(driver.Late(Typed(err), made), c.undo(ctx, spec))
+		return nil, errors.Join(driver.Late(ofImage(spec, Typed(err)), made), c.undo(ctx, spec))
 	}
 	if err := driver.Alive(ctx, Name, c.graves, spec.Cluster); err != nil { // somebody terminated it meanwhile
 		return nil, errors.Join(err, c.undo(ctx, spec))

@@ -37,6 +37,11 @@ func ReservedPermissions() []string {
 	return []string{"compute.reservations.list", "compute.commitments.list"}
 }
 
+// ImagePermissions are those by which machines start from images of the project's own; Google's are anybody's.
+func ImagePermissions() []string {
+	return []string{"compute.images.get", "compute.images.getFromFamily", "compute.images.useReadOnly"}
+}
+
 // Check implements driver.Checker.
 func (c *Cloud) Check(ctx context.Context) (driver.Report, error) {
 	r := driver.Report{Account: c.cfg.Project}
@@ -234,12 +239,11 @@ func (c *Cloud) checkNetwork(ctx context.Context, s *compute.Service, r *driver.
 	}
 }
 
-// TPUPermissions are those that TPUs need besides.
+// TPUPermissions are those that TPUs need besides. Those of nodes are for requests that wait for nodes, too, which have
+// none of their own (IAM documentation, "Cloud TPU roles and permissions").
 func TPUPermissions() []string {
 	return []string{
 		"tpu.nodes.create", "tpu.nodes.delete", "tpu.nodes.get", "tpu.nodes.list", "tpu.operations.get",
-		"tpu.queuedresources.create", "tpu.queuedresources.delete", "tpu.queuedresources.get",
-		"tpu.queuedresources.list",
 	}
 }
 

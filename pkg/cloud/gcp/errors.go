@@ -278,6 +278,16 @@ func isGone(err error) bool {
 	return errors.As(err, &answer) && answer.Code == http.StatusNotFound && !projectGone(answer.Message)
 }
 
+// isForbidden says that whoever asks may not have what was asked for; others may, and other things.
+func isForbidden(err error) bool {
+	var answer *googleapi.Error
+	if !errors.As(err, &answer) || answer.Code != http.StatusForbidden {
+		return false
+	}
+	code := reason(answer)
+	return code == "forbidden" || code == "PERMISSION_DENIED"
+}
+
 // isThere says that what was to be made is there already.
 func isThere(err error) bool {
 	var answer *googleapi.Error

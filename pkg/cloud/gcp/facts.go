@@ -78,6 +78,20 @@ func learn[T any](ctx context.Context, f *facts, name string, read func(context.
 type machineType struct {
 	arch string // amd64, arm64
 	gpu  bool   // in the type; others are attached
+	// stays says that it is not moved to another host, also without GPUs.
+	stays bool
+}
+
+// mostDisks is how many local disks machines of a family have at most that can be moved to another host.
+var mostDisks = map[string]int64{"z3": 6, "z4d": 12, "z4m": 12}
+
+// stays says of a type what the API does not: it is H4D, bare metal, Z3 with more than 18,000 GiB of disks of 3,000, or
+// Z4D or Z4M with more than 42,000 of 3,500 (Compute Engine documentation, "Set the host maintenance policy").
+func stays(name string, disks *compute.BundledLocalSsds) bool {
+	family, _, _ := strings.Cut(name, "-")
+	most, limited := mostDisks[family]
+	return family == "h4d" || strings.HasSuffix(name, "-metal") ||
+		limited && disks != nil && disks.PartitionCount > most
 }
 
 func (c *Cloud) machineType(ctx context.Context, zone, name string) (machineType, error) {
@@ -87,14 +101,14 @@ func (c *Cloud) machineType(ctx context.Context, zone, name string) (machineType
 			return machineType{}, err
 		}
 		t, err := s.MachineTypes.Get(c.cfg.Project, zone, name).Context(ctx).
-			Fields("name", "architecture", "accelerators", "deprecated").Do()
+			Fields("name", "architecture", "accelerators", "bundledLocalSsds", "deprecated").Do()
 		switch {
 		case isGone(err):
 			return machineType{}, fail(cloud.Capacity, codeNotSold, "%s is not sold in %s", name, zone)
 		case err != nil:
 			return machineType{}, err
 		}
-		m := machineType{arch: "amd64", gpu: len(t.Accelerators) > 0}
+		m := machineType{arch: "amd64", gpu: len(t.Accelerators) > 0, stays: stays(name, t.BundledLocalSsds)}
 		if t.Architecture == "ARM64" {
 			m.arch = "arm64"
 		}
@@ -157,11 +171,32 @@ func (c *Cloud) image(ctx context.Context, spec cloud.LaunchSpec, t machineType)
 	})
 	switch {
 	case isGone(err):
-		return i, fail(cloud.Invalid, codeNoImage, "image %s is not there, or may not be read", name)
+		return i, fail(blamed(spec), codeNoImage, "image %s is not there, or may not be read", name)
+	case isForbidden(err):
+		return i, fail(blamed(spec), codeNoImage, "image %s may not be read: %s", name, message(err))
 	case err == nil && i.arch != "" && i.arch != t.arch:
 		return i, fail(cloud.Invalid, codeNoImage, "image %s is for %s, the machine is %s", name, i.arch, t.arch)
 	}
 	return i, err
+}
+
+// blamed is the kind of an error of a launch's image: the fault of a task that names it. One that the deployment names
+// for a class of machines is no fault of the task, and others may have theirs.
+func blamed(spec cloud.LaunchSpec) cloud.Kind {
+	if spec.Image != "" {
+		return cloud.Invalid
+	}
+	return cloud.Quota
+}
+
+// ofImage types what Google refuses because of a launch's image, which it may be able to read and not to use: others of
+// this cloud are not to be kept from it.
+func ofImage(spec cloud.LaunchSpec, err error) error {
+	var e *cloud.Error
+	if errors.As(Typed(err), &e) && e.Kind == cloud.Auth && strings.Contains(e.Message, "compute.images.") {
+		return fail(blamed(spec), codeNoImage, "%s", e.Message)
+	}
+	return err
 }
 
 // defaultImage is Google's image of a class. Families are retired; the next one in the list is taken then.

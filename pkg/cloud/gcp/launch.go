@@ -86,7 +86,7 @@ func (c *Cloud) buy(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Machine
 			if isGone(err) { // a network, or an account: no fault of the task
 				return nil, fail(cloud.Quota, "notFound", "%s", message(err))
 			}
-			return nil, err
+			return nil, ofImage(spec, err)
 		}
 		earlier := op.Status == "DONE"
 		if op, err = c.wait(ctx, spec.Offer.Zone, op); err != nil {
@@ -99,7 +99,7 @@ func (c *Cloud) buy(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Machine
 		if err != nil {
 			return nil, err
 		}
-		why := failure(op, others)
+		why := ofImage(spec, failure(op, others))
 		kind := cloud.KindOf(why)
 		if earlier && (kind == cloud.Transient || kind == cloud.Throttled) {
 			continue
@@ -190,12 +190,17 @@ func (c *Cloud) group(ctx context.Context, zone string, op *compute.Operation) (
 	}
 	ctx, cancel := context.WithTimeout(ctx, readWithin)
 	defer cancel()
-	out, err := s.ZoneOperations.List(c.cfg.Project, zone).
-		Filter(fmt.Sprintf("operationGroupId=%q", op.OperationGroupId)).MaxResults(maxPage).Context(ctx).Do()
-	if err != nil {
-		return nil, err
-	}
-	return out.Items, nil
+	return zoneOperations(ctx, s.ZoneOperations.List(c.cfg.Project, zone).
+		Filter(fmt.Sprintf("operationGroupId=%q", op.OperationGroupId)).MaxResults(maxPage))
+}
+
+// zoneOperations reads a list to its end: pages of a filtered one may have less than there is, or nothing.
+func zoneOperations(ctx context.Context, list *compute.ZoneOperationsListCall) (all []*compute.Operation, err error) {
+	err = list.Pages(ctx, func(page *compute.OperationList) error {
+		all = append(all, page.Items...)
+		return nil
+	})
+	return all, err
 }
 
 // collect returns the machines of a cluster that was bought. Those that a list lacks are asked for by name, which is
@@ -347,11 +352,7 @@ func (c *Cloud) operations(ctx context.Context, zone, id string) ([]*compute.Ope
 	ctx, cancel := context.WithTimeout(ctx, readWithin)
 	defer cancel()
 	if zone != "" {
-		out, err := s.ZoneOperations.List(c.cfg.Project, zone).Filter(want).Context(ctx).Do()
-		if err != nil {
-			return nil, err
-		}
-		return out.Items, nil
+		return zoneOperations(ctx, s.ZoneOperations.List(c.cfg.Project, zone).Filter(want))
 	}
 	var found []*compute.Operation
 	err = s.GlobalOperations.AggregatedList(c.cfg.Project).Filter(want).Pages(ctx,

@@ -106,6 +106,22 @@ func TestAPlainMachine(t *testing.T) {
 	}
 }
 
+// Some types are not moved to another host, and others are moved only: Google refuses what does not fit.
+func TestWhatIsMovedToAnotherHost(t *testing.T) {
+	w := newWorld(t, nil)
+	for kind, want := range map[string]string{
+		"h4d-standard-192": "TERMINATE", "c3-standard-192-metal": "TERMINATE", "z3-highmem-88-highlssd": "TERMINATE",
+		"z3-highmem-176-standardlssd": "TERMINATE", "z3-highmem-88-standardlssd": "", "z3-highmem-44-highlssd": "",
+		"e2-standard-4": "", "n2-standard-8": "",
+	} {
+		o := onDemand
+		o.InstanceType = kind
+		if i := w.gce.Instance(w.launch(spec(kind, 1, o))[0].ID); i.Scheduling.OnHostMaintenance != want {
+			t.Errorf("%s: %q", kind, i.Scheduling.OnHostMaintenance)
+		}
+	}
+}
+
 // Names that are the same in a label's letters are not the same cluster.
 func TestNamesThatLookAlikeAreApart(t *testing.T) {
 	w := newWorld(t, nil)
@@ -155,6 +171,24 @@ func TestTerminateWaitsForWhoBuys(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.none(other)
+}
+
+// What was bought in a zone is found among its operations, on whichever page, while lists lag.
+func TestTerminateLooksThroughAllOperationsOfTheZone(t *testing.T) {
+	w := newWorld(t, nil)
+	for range 3 {
+		w.gce.Lose("compute.instances.bulkInsert")
+	}
+	w.gce.Lag(100)
+	if _, err := w.gcp.Launch(t.Context(), spec("a", 2, onDemand)); err == nil {
+		t.Fatal("nobody heard of it")
+	}
+	if err := w.gcp.Terminate(t.Context(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	if n := w.gce.Calls("compute.instances.delete"); n != 2 {
+		t.Errorf("%d machines are ended, want 2", n)
+	}
 }
 
 // What a list lacks is asked for by name.
@@ -293,7 +327,21 @@ func TestWhatCannotBeBought(t *testing.T) {
 			w.gce.Unsell(s.Offer.Zone, s.Offer.InstanceType)
 		}, cloud.Capacity, "not sold"},
 		"an image that is not there": {func(_ *world, s *cloud.LaunchSpec) { s.Image = "projects/p/global/images/no-such" }, cloud.Invalid, "no-such"},
-		"an image's name":            {func(_ *world, s *cloud.LaunchSpec) { s.Image = "ami-1" }, cloud.Invalid, "want projects/"},
+		"an image that may not be read": {func(w *world, s *cloud.LaunchSpec) {
+			s.Image = "projects/p/global/images/secret"
+			w.gce.Deny("compute.images.get", true)
+		}, cloud.Invalid, "images/secret"},
+		"an image that may not be used": {func(w *world, s *cloud.LaunchSpec) {
+			s.Image = "projects/p/global/images/secret"
+			w.gce.Deny("compute.images.useReadOnly", true)
+		}, cloud.Invalid, "compute.images.useReadOnly"},
+		"an image of the deployment's that may not be read": {func(w *world, _ *cloud.LaunchSpec) {
+			w.gce.Deny("compute.images.getFromFamily", true)
+			w.gcp = w.another(func(c *gcp.Config) {
+				c.Images = map[string]string{"amd64": "projects/p/global/images/family/secret"}
+			})
+		}, cloud.Quota, "family/secret"},
+		"an image's name": {func(_ *world, s *cloud.LaunchSpec) { s.Image = "ami-1" }, cloud.Invalid, "want projects/"},
 		"an image of another processor": {func(_ *world, s *cloud.LaunchSpec) {
 			s.Image = "projects/debian-cloud/global/images/family/debian-12-arm64"
 		}, cloud.Invalid, "for arm64"},

@@ -112,8 +112,8 @@ func scheduling(o cloud.Offer, t machineType) *compute.Scheduling {
 	if o.Spot {
 		s.ProvisioningModel, s.InstanceTerminationAction, s.Preemptible = "SPOT", "DELETE", true
 	}
-	if o.Spot || t.gpu || attached(o) {
-		s.OnHostMaintenance = "TERMINATE" // neither is moved to another host
+	if o.Spot || t.gpu || t.stays || attached(o) {
+		s.OnHostMaintenance = "TERMINATE" // none is moved to another host; some others can be moved only
 	}
 	return s
 }

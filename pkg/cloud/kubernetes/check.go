@@ -2,12 +2,14 @@ package kubernetes
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	schedulingv1alpha2 "k8s.io/api/scheduling/v1alpha2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -79,15 +81,11 @@ func (c *Cloud) checkPlace(ctx context.Context, p *Place, r *driver.Report) erro
 	if r.Identity == "" {
 		r.Identity = who.Status.UserInfo.Username
 	}
-	for _, right := range append(slices.Clone(rights), p.Gang.rights()...) {
-		lack, err := p.lacks(ctx, right)
-		if err != nil {
-			return err
-		}
-		if lack != nil {
-			r.Missing = append(r.Missing, *lack)
-		}
+	lacks, err := p.lacks(ctx, who.Status.UserInfo.Username)
+	if err != nil {
+		return err
 	}
+	r.Missing = append(r.Missing, lacks...)
 	if lack, err := c.lacksKeys(ctx, p, who.Status.UserInfo.Username); err != nil {
 		return err
 	} else if lack != nil {
@@ -108,8 +106,48 @@ func (c *Cloud) checkPlace(ctx context.Context, p *Place, r *driver.Report) erro
 	return c.checkNodes(ctx, p, r)
 }
 
-// lacks asks the API server whether the broker has a right.
-func (p *Place) lacks(ctx context.Context, need right) (*driver.Lack, error) {
+// lacks asks the API server which rights the broker does not have: those in the namespace, and those in the cluster.
+func (p *Place) lacks(ctx context.Context, user string) (lacks []driver.Lack, err error) {
+	all := append(slices.Clone(rights), p.Gang.rights()...)
+	for _, ofCluster := range []bool{false, true} {
+		var needed []right
+		var missing []string
+		fatal := false
+		for _, need := range all {
+			if need.ofCluster != ofCluster {
+				continue
+			}
+			needed = append(needed, need)
+			has, err := p.has(ctx, need)
+			if err != nil {
+				return nil, err
+			}
+			if !has {
+				missing = append(missing, need.verb+" "+need.name())
+				fatal = fatal || !need.optional
+			}
+		}
+		where := "in namespace " + p.Namespace
+		if ofCluster {
+			where = "in the cluster"
+		}
+		if len(missing) > 0 {
+			lacks = append(lacks, driver.Lack{Fatal: fatal, Mend: p.grant(needed, ofCluster, user),
+				What: fmt.Sprintf("%s: no right %s to %s", p.Name, where, strings.Join(missing, ", "))})
+		}
+	}
+	return lacks, nil
+}
+
+// name is that of the resource, with its group.
+func (r right) name() string {
+	if r.group == "" {
+		return r.resource
+	}
+	return r.resource + "." + r.group
+}
+
+func (p *Place) has(ctx context.Context, need right) (bool, error) {
 	namespace := p.Namespace
 	if need.ofCluster {
 		namespace = metav1.NamespaceAll
@@ -120,23 +158,45 @@ func (p *Place) lacks(ctx context.Context, need right) (*driver.Lack, error) {
 		},
 	}}
 	answer, err := p.Client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, ask, metav1.CreateOptions{})
-	if err != nil || answer.Status.Allowed {
-		return nil, err
+	if err != nil {
+		return false, err
 	}
-	resource := need.resource
-	if need.group != "" {
-		resource += "." + need.group
+	return answer.Status.Allowed, nil
+}
+
+// roleName is that of the role which grant makes, and of its binding.
+const roleName = "tradewind-machines"
+
+// grant is the command that makes a role of all these rights and gives it to the broker; it may be run again.
+func (p *Place) grant(needed []right, ofCluster bool, user string) string {
+	kind, metadata := "Role", map[string]string{"name": roleName, "namespace": p.Namespace}
+	if ofCluster {
+		kind, metadata = "ClusterRole", map[string]string{"name": roleName}
 	}
-	where := "in namespace " + p.Namespace
-	kind, scope := "role", "-n "+p.Namespace+" "
-	if need.ofCluster {
-		where, kind, scope = "in the cluster", "clusterrole", ""
+	var rules []rbacv1.PolicyRule
+	for _, need := range needed {
+		at := slices.IndexFunc(rules, func(r rbacv1.PolicyRule) bool {
+			return r.Resources[0] == need.resource && r.APIGroups[0] == need.group
+		})
+		if at < 0 {
+			at = len(rules)
+			rules = append(rules, rbacv1.PolicyRule{
+				APIGroups: []string{need.group}, Resources: []string{need.resource},
+			})
+		}
+		rules[at].Verbs = append(rules[at].Verbs, need.verb)
 	}
-	return &driver.Lack{
-		What:  fmt.Sprintf("%s: no right to %s %s %s", p.Name, need.verb, resource, where),
-		Mend:  fmt.Sprintf("kubectl %screate %s tradewind --verb=%s --resource=%s", scope, kind, need.verb, resource),
-		Fatal: !need.optional,
-	}, nil
+	const version = rbacv1.GroupName + "/v1"
+	// Encoding text cannot fail.
+	text, _ := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": []any{
+		map[string]any{"apiVersion": version, "kind": kind, "metadata": metadata, "rules": rules},
+		map[string]any{
+			"apiVersion": version, "kind": kind + "Binding", "metadata": metadata,
+			"roleRef":  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: roleName},
+			"subjects": []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+		},
+	}})
+	return "echo '" + strings.ReplaceAll(string(text), "'", `'\''`) + "' | kubectl apply -f -"
 }
 
 // keysPath is where an API server publishes the keys that it signs tokens with.

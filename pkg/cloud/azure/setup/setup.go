@@ -34,7 +34,7 @@ type Config struct {
 	Location      string // of the group and of the identity; machines may be anywhere
 	// Principal is the object ID of who buys: a user, a group or an application that is there already.
 	Principal     string
-	PrincipalType string // User, Group or ServicePrincipal; User when empty
+	PrincipalType string // User, Group or ServicePrincipal; Azure looks it up when empty
 	// Federation makes an identity for whoever bears tokens of another issuer.
 	Federation *Federation
 	Credential azcore.TokenCredential
@@ -89,9 +89,6 @@ func New(cfg Config) (*Setup, error) {
 	}
 	if cfg.ResourceGroup == "" {
 		cfg.ResourceGroup = cfg.Deployment
-	}
-	if cfg.PrincipalType == "" {
-		cfg.PrincipalType = "User"
 	}
 	if cfg.Pause == 0 {
 		cfg.Pause = time.Second

@@ -100,6 +100,38 @@ func TestASecondTimeChangesNothing(t *testing.T) {
 	}
 }
 
+// The roles are for what the check looks at, and for images of one's own.
+func TestTheRolesHaveWhatIsRead(t *testing.T) {
+	var all string
+	for _, s := range newWorld(t, nil).setup().Steps() {
+		all += strings.Join(s.Commands, "\n")
+	}
+	for _, want := range []string{"Microsoft.Authorization/permissions/read", "Microsoft.Compute/images/read", "Microsoft.Compute/galleries/images/versions/read"} {
+		if !strings.Contains(all, `"`+want+`"`) {
+			t.Errorf("no role has %s", want)
+		}
+	}
+}
+
+// Who buys may be a person, a group or an application, and nobody is asked which.
+func TestRightsAreForWhoeverIsNamed(t *testing.T) {
+	for _, kind := range []string{"User", "Group", "ServicePrincipal"} {
+		w := newWorld(t, func(c *setup.Config) { c.Federation, c.Principal = nil, "11111111-1111-1111-1111-111111111111" })
+		w.arm.Know(w.cfg.Principal, kind)
+		w.make()
+		for _, s := range w.setup().Steps() {
+			if text := strings.Join(s.Commands, "; "); strings.Contains(text, "principal-type") {
+				t.Errorf("%s: %s", s.Name, text)
+			}
+		}
+		w.cfg.PrincipalType = "Device"
+		w.cfg.Deployment = "tw2"
+		if err := w.setup().Make(t.Context(), func(setup.Step, bool) {}); err == nil || !strings.Contains(err.Error(), "UnmatchedPrincipalType") {
+			t.Errorf("a %s taken for another: %v", kind, err)
+		}
+	}
+}
+
 // What one has after it is enough for the driver.
 func TestWhatIsMadeIsWhatTheDriverNeeds(t *testing.T) {
 	w := newWorld(t, nil)

@@ -22,13 +22,16 @@ const (
 // tagDeployment marks a group that this package made, as the driver marks what it makes.
 const tagDeployment = "tradewind:deployment"
 
-// reads are the rights in the whole subscription: machine types, quotas, and which machines have power.
+// reads are the rights in the whole subscription: machine types, quotas, which machines have power, images of one's own
+// in whichever group, and what one may do.
 func reads() []string {
 	return append(azure.ReservedActions(),
 		"Microsoft.Compute/virtualMachines/read", "Microsoft.Compute/skus/read",
 		"Microsoft.Compute/locations/usages/read", "Microsoft.Resources/subscriptions/read",
 		"Microsoft.Resources/subscriptions/locations/read", "Microsoft.Resources/subscriptions/providers/read",
 		"Microsoft.Capacity/catalogs/read",
+		"Microsoft.Compute/images/read", "Microsoft.Compute/galleries/images/versions/read",
+		"Microsoft.Authorization/permissions/read",
 	)
 }
 
@@ -333,16 +336,14 @@ func (s *Setup) assign(r role, name, definition string) Step {
 			s.cfg.Subscription,
 		)
 	}
+	if kind != "" { // Azure looks for it otherwise
+		who += " --assignee-principal-type " + kind
+	}
 	return Step{
 		Name: "assignment of role " + name,
 		Commands: []string{
-			fmt.Sprintf(
-				"az role assignment create --assignee-object-id %s --assignee-principal-type %s --role %s --scope %s",
-				who,
-				kind,
-				quote(name),
-				r.scope,
-			),
+			fmt.Sprintf("az role assignment create --assignee-object-id %s --role %s --scope %s", who, quote(name),
+				r.scope),
 		},
 		there: func(ctx context.Context) (bool, error) {
 			found, err := s.get(ctx, id, roleVersion)
@@ -356,9 +357,11 @@ func (s *Setup) assign(r role, name, definition string) Step {
 					return err
 				}
 			}
-			return s.put(ctx, id, roleVersion, armresources.GenericResource{Properties: map[string]any{
-				"roleDefinitionId": definition, "principalId": object, "principalType": kind,
-			}})
+			properties := map[string]any{"roleDefinitionId": definition, "principalId": object}
+			if kind != "" {
+				properties["principalType"] = kind
+			}
+			return s.put(ctx, id, roleVersion, armresources.GenericResource{Properties: properties})
 		},
 		remove: func(ctx context.Context) error { return s.drop(ctx, id, roleVersion) },
 	}

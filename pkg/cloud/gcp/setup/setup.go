@@ -8,6 +8,7 @@
 package setup
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -24,6 +25,7 @@ import (
 	"google.golang.org/api/serviceusage/v1"
 	"google.golang.org/api/storage/v1"
 
+	"github.com/tradewind-broker/tradewind/pkg/clock"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/gcp"
 )
@@ -46,6 +48,9 @@ type Config struct {
 	AWSAccount string
 	AWSRoles   []string
 	TPUs       bool
+	// Network and ServiceAccount, an address, are where machines are and what they prove themselves with; nothing is
+	// made where they are named.
+	Network, ServiceAccount string
 	// DAGs is where files become jobs, gs://BUCKET/FOLDER; empty is nowhere. A bucket that is made is in Location;
 	// empty is Google's own choice. What it tells is pushed to the broker at PushURL, as PushAccount or else an account
 	// that is made; without an address it is pulled.
@@ -122,17 +127,25 @@ func New(cfg Config) (*Setup, error) {
 	if err := s.readPlace(); err != nil {
 		return bad("%v", err)
 	}
-	if s.cfg.PushAccount == s.address(cfg.Deployment+"-push") {
-		s.cfg.PushAccount = "" // it is the one that is made
+	for named, made := range map[*string]string{ // settings name what was made, too
+		&s.cfg.PushAccount:    s.address(cfg.Deployment + "-push"),
+		&s.cfg.Network:        "tradewind-" + cfg.Deployment,
+		&s.cfg.ServiceAccount: s.address(cfg.Deployment + "-machines"),
+	} {
+		if *named == made {
+			*named = ""
+		}
 	}
 	return s, nil
 }
 
-// Network is the name of the one that is made.
-func (s *Setup) Network() string { return "tradewind-" + s.cfg.Deployment }
+// Network is that of the machines: the one that is named, or is made.
+func (s *Setup) Network() string { return cmp.Or(s.cfg.Network, "tradewind-"+s.cfg.Deployment) }
 
 // MachinesAccount is the address of the service account that machines have.
-func (s *Setup) MachinesAccount() string { return s.address(s.cfg.Deployment + "-machines") }
+func (s *Setup) MachinesAccount() string {
+	return cmp.Or(s.cfg.ServiceAccount, s.address(s.cfg.Deployment+"-machines"))
+}
 
 func (s *Setup) address(id string) string {
 	return id + "@" + s.cfg.Project + ".iam.gserviceaccount.com"
@@ -157,7 +170,7 @@ func (s *Setup) role() string {
 
 // Permissions are those of the role.
 func (s *Setup) permissions() []string {
-	all := append(gcp.Permissions(), gcp.ReservedPermissions()...)
+	all := slices.Concat(gcp.Permissions(), gcp.ReservedPermissions(), gcp.ImagePermissions())
 	if s.cfg.TPUs {
 		all = append(all, gcp.TPUPermissions()...)
 	}
@@ -191,16 +204,30 @@ func (s *Setup) Add(ctx context.Context, tell func(Change)) error {
 	if err := s.open(ctx); err != nil {
 		return err
 	}
-	for _, st := range s.steps(false) {
-		there, err := st.look(ctx)
-		if err == nil && !there {
-			err = st.make(ctx)
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", st.name, gcp.Typed(err))
-		}
-		tell(Change{Step: st.name, Made: !there})
+	if err := ensure(ctx, s.service(projectsService), tell); err != nil {
+		return err
 	}
+	if err := s.read(ctx, settleWithin); err != nil {
+		return err
+	}
+	for _, st := range s.steps(false)[1:] {
+		if err := ensure(ctx, st, tell); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ensure makes what is missing of a step.
+func ensure(ctx context.Context, st step, tell func(Change)) error {
+	there, err := st.look(ctx)
+	if err == nil && !there {
+		err = st.make(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", st.name, gcp.Typed(err))
+	}
+	tell(Change{Step: st.name, Made: !there})
 	return nil
 }
 
@@ -215,6 +242,9 @@ func (s *Setup) Remove(ctx context.Context, tell func(Change)) error {
 		return fmt.Errorf("%w: %d of deployment %s", ErrRunning, n, s.cfg.Deployment)
 	}
 	if err := s.open(ctx); err != nil {
+		return err
+	}
+	if err := s.read(ctx, 0); err != nil {
 		return err
 	}
 	for _, st := range slices.Backward(s.steps(true)) {
@@ -233,7 +263,7 @@ func (s *Setup) Remove(ctx context.Context, tell func(Change)) error {
 	return nil
 }
 
-// open makes the clients, and reads the project's number.
+// open makes the clients.
 func (s *Setup) open(ctx context.Context) (err error) {
 	keep := context.WithoutCancel(ctx)
 	options := s.cfg.Cloud.Options("/")
@@ -252,10 +282,20 @@ func (s *Setup) open(ctx context.Context) (err error) {
 	if s.pubsub, err = pubsub.NewService(keep, options...); err != nil {
 		return err
 	}
-	if s.storage, err = storage.NewService(keep, s.cfg.Cloud.Options("/storage/v1/")...); err != nil {
-		return err
-	}
+	s.storage, err = storage.NewService(keep, s.cfg.Cloud.Options("/storage/v1/")...)
+	return err
+}
+
+// read learns the project's number and the agent of its buckets. A service that was just switched on may refuse for a
+// while.
+func (s *Setup) read(ctx context.Context, patience time.Duration) error {
 	p, err := s.crm.Projects.Get("projects/" + s.cfg.Project).Context(ctx).Do()
+	for until := time.Now().Add(patience); isOff(err) && time.Now().Before(until); {
+		if err := clock.Pause(ctx, settlePause); err != nil {
+			return err
+		}
+		p, err = s.crm.Projects.Get("projects/" + s.cfg.Project).Context(ctx).Do()
+	}
 	if err != nil {
 		return fmt.Errorf("project %s: %w", s.cfg.Project, gcp.Typed(err))
 	}
@@ -269,6 +309,12 @@ func (s *Setup) open(ctx context.Context) (err error) {
 	}
 	s.agent = agent.EmailAddress
 	return nil
+}
+
+// isOff says that a service is not switched on.
+func isOff(err error) bool {
+	var refused *cloud.Error
+	return errors.As(gcp.Typed(err), &refused) && refused.Code == "SERVICE_DISABLED"
 }
 
 // Credentials are what functions on AWS read instead of a key: where to change what AWS signs of them for a token.

@@ -32,6 +32,7 @@ func newWorld(t *testing.T, change func(*setup.Config)) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
+	emulator.Disable("cloudresourcemanager.googleapis.com", true) // as in a project that was just made
 	server := httptest.NewServer(emulator)
 	t.Cleanup(func() {
 		server.Close()
@@ -131,8 +132,40 @@ func TestWhoMayWhat(t *testing.T) {
 	text, err := s.Credentials()
 	var c map[string]any
 	if err != nil || json.Unmarshal(text, &c) != nil || c["type"] != "external_account" || strings.Contains(string(text), "private_key") ||
-		!strings.HasSuffix(c["audience"].(string), "projects/100000000001/locations/global/workloadIdentityPools/tradewind-test/providers/aws") {
+		!strings.HasSuffix(c["audience"].(string), "projects/100000000001/locations/global/workloadIdentityPools/tradewind-test/providers/aws-roles") {
 		t.Errorf("%s %v", text, err)
+	}
+}
+
+// Machines start from images of the project's own.
+func TestTheRoleIsForImagesOfOnesOwn(t *testing.T) {
+	w := newWorld(t, nil)
+	if text := strings.Join(w.setup().Print(), "\n"); !strings.Contains(text, "compute.images.get,compute.images.getFromFamily,compute.images.useReadOnly") {
+		t.Errorf("%s", text)
+	}
+}
+
+// What one names is kept, and nothing is made in its place; who buys may give machines the account.
+func TestANetworkAndAnAccountOfOnesOwn(t *testing.T) {
+	w := newWorld(t, func(c *setup.Config) {
+		c.Network, c.ServiceAccount = "mine", "mine@demo.iam.gserviceaccount.com"
+	})
+	s := w.setup()
+	w.add(s)
+	for name := range w.gce.Made() {
+		if strings.HasPrefix(name, "network ") || strings.HasPrefix(name, "firewall ") || strings.HasPrefix(name, "account ") {
+			t.Errorf("made: %s", name)
+		}
+	}
+	if s.Network() != "mine" || s.MachinesAccount() != "mine@demo.iam.gserviceaccount.com" {
+		t.Errorf("%s, %s", s.Network(), s.MachinesAccount())
+	}
+	if !w.gce.Bound("projects/demo/serviceAccounts/mine@demo.iam.gserviceaccount.com", "roles/iam.serviceAccountUser", "user:a@example.com", false) {
+		t.Error("who buys may not give machines the account")
+	}
+	w.cfg.Network, w.cfg.ServiceAccount = "tradewind-test", "test-machines@demo.iam.gserviceaccount.com" // as settings have it then
+	if made, _ := w.add(w.setup()); !slices.Contains(made, "network tradewind-test") {
+		t.Errorf("made %v", made)
 	}
 }
 

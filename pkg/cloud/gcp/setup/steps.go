@@ -15,9 +15,12 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/gcp"
 )
 
+// projectsService tells of the project and has its policy. It is off in new projects, so it comes first.
+const projectsService = "cloudresourcemanager.googleapis.com"
+
 // steps are what is to be there, in the order in which it is made, or what is to be removed, in the other order.
 func (s *Setup) steps(removed bool) []step {
-	services := []string{"compute.googleapis.com", "iam.googleapis.com", "cloudbilling.googleapis.com"}
+	services := []string{projectsService, "compute.googleapis.com", "iam.googleapis.com", "cloudbilling.googleapis.com"}
 	if s.cfg.TPUs {
 		services = append(services, "tpu.googleapis.com")
 	}
@@ -31,8 +34,12 @@ func (s *Setup) steps(removed bool) []step {
 	for _, name := range services {
 		all = append(all, s.service(name))
 	}
-	all = append(all, s.network(), s.firewall(),
-		s.account(s.cfg.Deployment+"-machines", "Machines of "+s.cfg.Deployment+", without any role"))
+	if s.cfg.Network == "" {
+		all = append(all, s.network(), s.firewall())
+	}
+	if s.cfg.ServiceAccount == "" {
+		all = append(all, s.account(s.cfg.Deployment+"-machines", "Machines of "+s.cfg.Deployment+", without any role"))
+	}
 	if s.cfg.AWSAccount != "" {
 		all = append(all, s.account(s.cfg.Deployment+"-broker", "Buys machines for "+s.cfg.Deployment))
 	}
@@ -233,7 +240,10 @@ func (s *Setup) poolName() string {
 // poolID is of at least four characters, and does not begin with gcp-.
 func (s *Setup) poolID() string { return "tradewind-" + s.cfg.Deployment }
 
-func (s *Setup) providerName() string { return s.poolName() + "/providers/aws" }
+// providerID is of at least four characters, too.
+const providerID = "aws-roles"
+
+func (s *Setup) providerName() string { return s.poolName() + "/providers/" + providerID }
 
 // principal is a role of AWS as Google knows it.
 func (s *Setup) principal(role string) string {
@@ -314,16 +324,16 @@ func (s *Setup) provider() step {
 		return there, err
 	}
 	return step{
-		name: "provider aws of " + s.poolID(), look: look,
-		command: s.gcloud("iam workload-identity-pools providers create-aws aws --location global "+
-			"--workload-identity-pool %s --account-id %s --attribute-condition \"%s\"", s.poolID(), s.cfg.AWSAccount,
-			condition),
+		name: "provider " + providerID + " of " + s.poolID(), look: look,
+		command: s.gcloud("iam workload-identity-pools providers create-aws %s --location global "+
+			"--workload-identity-pool %s --account-id %s --attribute-condition \"%s\"", providerID, s.poolID(),
+			s.cfg.AWSAccount, condition),
 		make: func(ctx context.Context) error {
 			_, err := s.iam.Projects.Locations.WorkloadIdentityPools.Providers.Create(s.poolName(),
 				&iam.WorkloadIdentityPoolProvider{
 					Aws:              &iam.Aws{AccountId: s.cfg.AWSAccount},
 					AttributeMapping: awsMapping, AttributeCondition: condition,
-				}).WorkloadIdentityPoolProviderId("aws").Context(ctx).Do()
+				}).WorkloadIdentityPoolProviderId(providerID).Context(ctx).Do()
 			if err != nil {
 				return err
 			}
