@@ -97,7 +97,9 @@ echo went on; sleep 1000`)
 	}
 	b = agenttest.New(t)
 	start(t, b, node, agent.Config{Grace: time.Hour})
-	w = task(t, "a2", `trap 'echo saved > $TRADEWIND_CHECKPOINT/state; exit 0' TERM; echo ready; while :; do sleep 0.05; done`)
+	// It starts nothing once it is ready, for the same reason.
+	w = task(t, "a2", `trap 'kill $!; echo saved > $TRADEWIND_CHECKPOINT/state; exit 0' TERM
+sleep 1000 & echo ready; wait`)
 	w.Login, w.Checkpoint = true, &wire.Checkpoint{Path: "ckpt", Next: 1}
 	b.Run(node, w)
 	b.AwaitLog(node, "a2", "ready")
