@@ -14,13 +14,14 @@ from urllib.parse import quote
 import httpx
 from pydantic import BaseModel, ValidationError
 
-from .errors import BrokerError, TradewindError
+from .errors import BrokerError, TradewindError, Unreachable
 from .job import Job
 from .models import JobDetail, JobList, JobUpdate, JobView, PlanView, Problem, Story, Submitted, Why
 
 M = TypeVar("M", bound=BaseModel)
 
 TIMEOUT = httpx.Timeout(60.0, connect=10.0)
+UPLOAD = httpx.Timeout(60.0, connect=10.0, write=600.0)
 STREAM = httpx.Timeout(120.0, connect=10.0)  # comments keep a silent stream alive
 LOG = httpx.Timeout(10.0, read=None)  # a task may print nothing for as long as it likes
 TRIES = 5
@@ -34,6 +35,9 @@ OVER = frozenset({"succeeded", "failed", "cancelled"})
 Source = Job | str | Path | bytes
 """A job, or a job file: a path, or what is in it as bytes."""
 
+File = tuple[str, bytes]
+"""A job file as it is handed in: what it is called, and what is in it."""
+
 
 @dataclass(frozen=True)
 class Call(Generic[M]):
@@ -46,10 +50,18 @@ class Call(Generic[M]):
     headers: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[str, tuple[None, bytes]] | None = None
     content: bytes | None = None
+    signed: bool = False
+    """It has its own right, and goes to a store: what proves to the broker who one is is not sent along."""
 
     def request(self, http: httpx.Client | httpx.AsyncClient) -> httpx.Request:
         return http.build_request(
-            self.method, self.path, params=self.params, headers=self.headers, content=self.content, files=self.files
+            self.method,
+            self.path,
+            params=self.params or None,  # none at all would cut off those of the URL
+            headers=self.headers,
+            content=self.content,
+            files=self.files,
+            timeout=UPLOAD if self.signed else TIMEOUT,
         )
 
     def read(self, response: httpx.Response) -> M:
@@ -72,7 +84,8 @@ def check(response: httpx.Response) -> None:
     raise BrokerError(problem)
 
 
-def _file(source: Source) -> tuple[str, bytes]:
+def file(source: Source) -> File:
+    """A job file as it is."""
     if isinstance(source, Job):
         return source.name + ".json", source.to_json().encode()
     if isinstance(source, bytes):
@@ -81,10 +94,8 @@ def _file(source: Source) -> tuple[str, bytes]:
     return path.name, path.read_bytes()
 
 
-def submit(
-    source: Source, key: str | None, hidden: Mapping[str, str] | None, updates: str | None = None
-) -> Call[Submitted]:
-    name, body = _file(source)
+def submit(job: File, key: str | None, hidden: Mapping[str, str] | None, updates: str | None = None) -> Call[Submitted]:
+    name, body = job
     params = {k: v for k, v in {"name": name, "updates": updates}.items() if v}
     headers = {"Idempotency-Key": key or secrets.token_hex(16)}
     if hidden:
@@ -94,8 +105,8 @@ def submit(
     return Call("POST", "/v1/dags", Submitted, params, headers, content=body)
 
 
-def plan(source: Source, objective: str | None, deadline: str | None, budget: float | None) -> Call[PlanView]:
-    name, body = _file(source)
+def plan(job: File, objective: str | None, deadline: str | None, budget: float | None) -> Call[PlanView]:
+    name, body = job
     given = {
         "name": name,
         "objective": objective,
@@ -104,6 +115,12 @@ def plan(source: Source, objective: str | None, deadline: str | None, budget: fl
     }
     params = {k: v for k, v in given.items() if v}
     return Call("POST", "/v1/plans", PlanView, params, {"Content-Type": "application/octet-stream"}, content=body)
+
+
+def unreachable(request: httpx.Request | None, broker: str, why: object) -> Unreachable:
+    """The error of a broker that does not answer, or of the store that a request with a right of its own went to."""
+    who = f"the store of packs does not answer at {request.url.copy_with(raw_path=b'/')}" if request else ""
+    return Unreachable(f"{who or 'the broker does not answer at ' + broker}: {why}")
 
 
 def job_path(job: str) -> str:

@@ -10,8 +10,8 @@ from types import TracebackType
 
 import httpx
 
-from . import _call
-from ._call import Call, M, Source
+from . import _bring, _call
+from ._call import Call, File, M, Source
 from ._endpoint import Endpoint
 from .errors import JobFailed, Unreachable
 from .models import JobDetail, JobUpdate, JobView, PlanView, Story, Why
@@ -37,20 +37,20 @@ class AsyncClient:
         self, job: Source, *, key: str | None = None, secrets: Mapping[str, str] | None = None
     ) -> AsyncRun:
         """Hands in a job, or a job file of any form. The same key is the same job, however often it is sent."""
-        answer = await self._do(_call.submit(job, key, secrets))
+        answer = await self._do(_call.submit(await self._bring(job), key, secrets))
         return AsyncRun(self, answer.id, list(answer.warnings or []))
 
     async def update(
         self, job: str, to: Source, *, key: str | None = None, secrets: Mapping[str, str] | None = None
     ) -> JobDetail:
         """Has the services of a job be what another says, one replica after the other. It returns before that is done."""
-        return await self.job((await self._do(_call.submit(to, key, secrets, job))).id)
+        return await self.job((await self._do(_call.submit(await self._bring(to), key, secrets, job))).id)
 
     async def plan(
         self, job: Source, *, objective: str | None = None, deadline: str | None = None, budget: float | None = None
     ) -> PlanView:
         """Says where a job would run and what it would cost (USD), without running it."""
-        return await self._do(_call.plan(job, objective, deadline, budget))
+        return await self._do(_call.plan(await asyncio.to_thread(_bring.found, job), objective, deadline, budget))
 
     async def jobs(self, limit: int = 50) -> list[JobView]:
         """The jobs, the newest first."""
@@ -148,27 +148,34 @@ class AsyncClient:
     ) -> None:
         await self.aclose()
 
-    async def _do(self, call: Call[M]) -> M:
-        return call.read(await self._send(call.request(self._http)))
+    async def _bring(self, job: Source) -> File:
+        """What is handed in: of a Job, with packs in the place of what it names on this computer."""
+        work, answer = _bring.bring(job), None
+        while isinstance(next := await asyncio.to_thread(_bring.step, work, answer), Call):
+            answer = await self._do(next)
+        return next
 
-    async def _send(self, request: httpx.Request) -> httpx.Response:
+    async def _do(self, call: Call[M]) -> M:
+        return call.read(await self._send(call.request(self._http), call.signed))
+
+    async def _send(self, request: httpx.Request, signed: bool = False) -> httpx.Response:
         pause = _call.FIRST_PAUSE
         for tried in range(1, _call.TRIES + 1):
             try:
-                response = await self._http.send(request)
+                response = await self._http.send(request, auth=None if signed else httpx.USE_CLIENT_DEFAULT)
                 if response.status_code not in _call.PASSING or tried == _call.TRIES:
                     return response
             except httpx.ConnectError as err:
-                raise self._unreachable(err) from err
+                raise self._unreachable(err, request if signed else None) from err  # where nobody listens, nobody will
             except httpx.TransportError as err:
                 if tried == _call.TRIES:
-                    raise self._unreachable(err) from err
+                    raise self._unreachable(err, request if signed else None) from err
             await asyncio.sleep(pause)
             pause *= 2
         raise AssertionError
 
-    def _unreachable(self, why: object) -> Unreachable:
-        return Unreachable(f"the broker does not answer at {self.endpoint.url}: {why}")
+    def _unreachable(self, why: object, signed: httpx.Request | None = None) -> Unreachable:
+        return _call.unreachable(signed, self.endpoint.url, why)
 
 
 class AsyncRun:

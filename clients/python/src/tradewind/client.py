@@ -9,8 +9,8 @@ from types import TracebackType
 
 import httpx
 
-from . import _call, _show
-from ._call import Call, M, Source
+from . import _bring, _call, _show
+from ._call import Call, File, M, Source
 from ._endpoint import Endpoint
 from .errors import JobFailed, Unreachable
 from .models import JobDetail, JobUpdate, JobView, PlanView, Story, TaskView, Why
@@ -33,23 +33,24 @@ class Client:
         )
 
     def submit(self, job: Source, *, key: str | None = None, secrets: Mapping[str, str] | None = None) -> Run:
-        """Hands in a job, or a job file of any form. The same key is the same job, however often it is sent. Raises
+        """Hands in a job, or a job file of any form. Of a Job, what it names on this computer is brought along: it raises
+        TradewindError where that is not there. The same key is the same job, however often it is sent. Raises
         BrokerError of a job that is not valid: nothing of it is stored."""
-        answer = self._do(_call.submit(job, key, secrets))
+        answer = self._do(_call.submit(self._bring(job), key, secrets))
         return Run(self, answer.id, list(answer.warnings or []))
 
     def update(
         self, job: str, to: Source, *, key: str | None = None, secrets: Mapping[str, str] | None = None
     ) -> JobDetail:
         """Has the services of a job be what another says, one replica after the other. It returns before that is done."""
-        return self.job(self._do(_call.submit(to, key, secrets, job)).id)
+        return self.job(self._do(_call.submit(self._bring(to), key, secrets, job)).id)
 
     def plan(
         self, job: Source, *, objective: str | None = None, deadline: str | None = None, budget: float | None = None
     ) -> PlanView:
         """Says where a job would run and what it would cost (USD), without running it. What is given counts for more
         than what the file says."""
-        return self._do(_call.plan(job, objective, deadline, budget))
+        return self._do(_call.plan(_bring.found(job), objective, deadline, budget))
 
     def jobs(self, limit: int = 50) -> list[JobView]:
         """The jobs, the newest first."""
@@ -145,28 +146,35 @@ class Client:
     def __exit__(self, kind: type[BaseException] | None, err: BaseException | None, tb: TracebackType | None) -> None:
         self.close()
 
-    def _do(self, call: Call[M]) -> M:
-        return call.read(self._send(call.request(self._http)))
+    def _bring(self, job: Source) -> File:
+        """What is handed in: of a Job, with packs in the place of what it names on this computer."""
+        work, answer = _bring.bring(job), None
+        while isinstance(next := _bring.step(work, answer), Call):
+            answer = self._do(next)
+        return next
 
-    def _send(self, request: httpx.Request) -> httpx.Response:
+    def _do(self, call: Call[M]) -> M:
+        return call.read(self._send(call.request(self._http), call.signed))
+
+    def _send(self, request: httpx.Request, signed: bool = False) -> httpx.Response:
         """Sends a request, and again while its failure is one that passes. Every one may be repeated: a job has a key."""
         pause = _call.FIRST_PAUSE
         for tried in range(1, _call.TRIES + 1):
             try:
-                response = self._http.send(request)
+                response = self._http.send(request, auth=None if signed else httpx.USE_CLIENT_DEFAULT)
                 if response.status_code not in _call.PASSING or tried == _call.TRIES:
                     return response
             except httpx.ConnectError as err:
-                raise self._unreachable(err) from err  # where nobody listens, nobody will
+                raise self._unreachable(err, request if signed else None) from err  # where nobody listens, nobody will
             except httpx.TransportError as err:
                 if tried == _call.TRIES:
-                    raise self._unreachable(err) from err
+                    raise self._unreachable(err, request if signed else None) from err
             time.sleep(pause)
             pause *= 2
         raise AssertionError
 
-    def _unreachable(self, why: object) -> Unreachable:
-        return Unreachable(f"the broker does not answer at {self.endpoint.url}: {why}")
+    def _unreachable(self, why: object, signed: httpx.Request | None = None) -> Unreachable:
+        return _call.unreachable(signed, self.endpoint.url, why)
 
 
 class Run:

@@ -15,7 +15,7 @@ from typing import Any
 
 from dagster import ConfigurableResource, MaterializeResult
 
-from ._call import Source, _file
+from ._call import Source, file
 from ._orchestrated import key, to_end
 from .client import Client
 
@@ -37,7 +37,7 @@ class TradewindResource(ConfigurableResource):  # type: ignore[type-arg,misc,unu
         run = context.run
         step = context.op_execution_context if hasattr(context, "op_execution_context") else context
         mapped = step.get_mapping_key() or ""
-        attempt = key("dagster", run.run_id, step.op_handle, mapped, step.retry_number, _file(job)[1])
+        attempt = key("dagster", run.run_id, step.op_handle, mapped, step.retry_number, file(job)[1])
         with self.client() as client:
             done = to_end(client, job, attempt, context.log.info)
         return MaterializeResult(

@@ -68,6 +68,7 @@ class Input(_Described):
     """What a task reads: it finds it in $TRADEWIND_INPUTS, or where path says."""
 
     uri: str
+    """Of a bucket, or a file or folder of this computer, which is brought along when the job is submitted."""
     path: str | None = None
     size: str | None = None
     mount: str | None = None
@@ -151,6 +152,7 @@ class Task:
     checkpoint: Checkpoint | None = None
     retries: int | None = None
     workdir: str | None = None
+    """A folder of this computer, which is brought along when the job is submitted: its content is the task's folder."""
     labels: Mapping[str, str] = field(default_factory=dict)
     """What rules of placement of other tasks know it by."""
     placement: Sequence[Placement] = ()
@@ -278,11 +280,12 @@ class Job:
         return written
 
     def to_json(self) -> str:
-        """The job as a file that `tradewind submit` takes."""
+        """The job as a file that `tradewind submit` takes. Paths in it begin at the folder that the file lies in."""
         return json.dumps(self.to_dict(), indent=2) + "\n"
 
     def submit(self, client: Client | None = None) -> Run:
-        """Hands the job in. Without a client the broker is found as the command line finds it."""
+        """Hands the job in, with what it names on this computer. Without a client the broker is found as the command
+        line finds it."""
         return _client(client).submit(self)
 
     def plan(self, client: Client | None = None) -> PlanView:

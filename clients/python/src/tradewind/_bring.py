@@ -1,0 +1,216 @@
+"""Brings along what a job names on this computer, as `tradewind submit` does: packs are uploaded and take its place."""
+
+from __future__ import annotations
+
+import json
+import os
+import posixpath
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from itertools import islice
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import httpx
+from pydantic import BaseModel
+
+from ._call import Call, File, Source, file
+from ._pack import TRIES, Changed, Tree, pack
+from .errors import TradewindError
+from .job import Job
+from .models import Grant, Missing
+
+Work = Generator[Call[Any], Any, File]
+"""Yields calls to make, is sent their answers, and returns the job file. It reads files meanwhile."""
+
+_ASK = 1000  # pieces at a time
+_SIGNED_FOR = timedelta(minutes=1)  # what a grant must have left to be used
+_COPIED = ("false", "no", "off")  # words of `mount`
+_FULL = (
+    "no space is left where the broker keeps what jobs bring along: free some of its disk, and hand the job in again; "
+    "what has arrived is not sent twice"
+)
+
+
+def bring(source: Source) -> Work:
+    """Uploads what a Job names here and the broker lacks, and makes the file that names the packs. Of a job file it
+    makes what it is. Raises TradewindError, before anything is sent where something is not there."""
+    if not isinstance(source, Job):
+        return file(source)
+    job, places = _found(source)
+    packed: dict[str, str] = {}
+    for place in places:
+        if place.path not in packed:
+            packed[place.path] = yield from _sent(place)
+        place.put(packed[place.path])
+    return _written(source, job)
+
+
+def found(source: Source) -> File:
+    """The file to plan with: what a Job names on this computer is there, and counts with its size."""
+    return _written(source, _found(source)[0]) if isinstance(source, Job) else file(source)
+
+
+def step(work: Work, answer: Any) -> Call[Any] | File:
+    """The next call of some work, or what it returns."""
+    try:
+        return work.send(answer)
+    except StopIteration as done:
+        made: File = done.value
+        return made
+
+
+def _written(source: Job, job: dict[str, Any]) -> File:
+    return source.name + ".json", (json.dumps(job, indent=2) + "\n").encode()
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a job names something on this computer."""
+
+    task: str
+    where: str
+    fields: dict[str, Any]
+    key: str
+    path: str
+
+    def put(self, uri: str) -> None:
+        self.fields[self.key] = uri
+
+    @contextmanager
+    def told(self) -> Iterator[None]:
+        """Has errors say where the job names what they are about."""
+        at, uri = f"tasks.{self.task}.{self.where}", json.dumps(self.fields[self.key], ensure_ascii=False)
+        try:
+            yield
+        except FileNotFoundError as err:
+            raise TradewindError(f"{at}: {uri}: there is no {self.path} (paths begin at {os.getcwd()})") from err
+        except TradewindError as err:
+            raise TradewindError(f"{at}: {err}") from err
+        except (OSError, ValueError) as err:
+            raise TradewindError(f"{at}: {uri}: {err}") from err
+
+
+def _places(job: dict[str, Any]) -> Iterator[_Place]:
+    for name, task in job["tasks"].items():
+        if path := _path(task.get("workdir")):
+            yield _Place(name, "workdir", task, "workdir", path)
+        for k, given in enumerate(task.get("inputs", ())):
+            if path := _path(given["uri"]):
+                yield _Place(name, f"inputs[{k}]", given, "uri", path)
+
+
+def _path(uri: object) -> str:
+    """The absolute path on this computer that a job means; "" if it means none."""
+    if not isinstance(uri, str) or not uri or "://" in uri:
+        return ""
+    path = os.path.expanduser(uri) if uri.startswith("~/") else uri
+    path = os.path.normpath(os.path.join(os.getcwd(), path))
+    return "/" + path.lstrip("/") if path.startswith("//") else path
+
+
+def _outputs(job: dict[str, Any]) -> set[str]:
+    """The paths that tasks of the job write to; it then names them in full."""
+    made = set()
+    for task in job["tasks"].values():
+        for out in task.get("outputs", ()):
+            uri = out.get("uri", "")
+            if path := _path(uri):
+                out["uri"] = path
+                made.add(path)
+            elif uri.startswith("file://"):
+                made.add(unquote(urlsplit(uri).path))
+    return made
+
+
+def _found(source: Job) -> tuple[dict[str, Any], list[_Place]]:
+    """The job with full paths and the sizes of inputs, and what of it is to be packed."""
+    job = source.to_dict()
+    made, places, trees = _outputs(job), [], dict[str, Tree]()
+    for place in _places(job):
+        if not made.isdisjoint([place.path, *map(str, Path(place.path).parents)]):
+            place.put(place.path)
+            continue
+        with place.told():
+            tree = trees[place.path] = trees.get(place.path) or Tree.scan(place.path)
+            if place.key == "workdir":
+                _fit_workdir(tree, job["tasks"][place.task].get("inputs", ()))
+            elif tree.size and "size" not in place.fields:
+                place.fields["size"] = f"{tree.size}B"
+        place.put(place.path)
+        places.append(place)
+    return job, places
+
+
+def _fit_workdir(tree: Tree, inputs: list[dict[str, Any]]) -> None:
+    """Sees that it is a folder, and that no mount hides what it brings along."""
+    if tree.single:
+        at = os.path.join(tree.dir, tree.name)
+        raise TradewindError(f"{at} is a file, not a folder (name the folder that it lies in, or put it into inputs)")
+    for k, given in enumerate(inputs):
+        mounted = str(given.get("mount", "no")).lower() not in _COPIED
+        if mounted and given.get("path") and (hidden := tree.at(posixpath.normpath(given["path"]))):
+            raise TradewindError(
+                f"inputs[{k}] would be mounted over {hidden} of it (give the mount a folder that is empty or not in "
+                "the workdir, or leave that out in .tradewindignore)"
+            )
+
+
+def _sent(place: _Place) -> Generator[Call[Any], Any, str]:
+    """Packs what lies somewhere, and uploads what the broker lacks of it. What changes meanwhile is packed again."""
+    for tried in range(1, TRIES + 1):
+        with place.told():
+            tree = pack(place.path)
+            try:
+                yield from _send(tree)
+                return tree.uri
+            except Changed:
+                if tried == TRIES:
+                    raise
+    raise AssertionError
+
+
+def _send(tree: Tree) -> Generator[Call[Any], Any, None]:
+    """Uploads what is missing of a tree: the list last, so that who finds it finds the rest."""
+    sizes, missing = tree.pieces(), dict[str, Grant]()
+    names = iter(sizes)
+    while part := list(islice(names, _ASK)):
+        answer: Missing = yield _ask({name: sizes[name] for name in part})
+        missing.update({lack.digest: lack.grant for lack in answer.missing})
+    if strange := missing.keys() - sizes.keys():
+        raise TradewindError(f"the broker asks for {sorted(strange)}, which are no pieces of the pack")
+    for name in sorted(missing, key=lambda name: name == tree.digest):
+        body, grant = tree.content(name), missing[name]
+        if grant.expires - datetime.now(timezone.utc) < _SIGNED_FOR:  # of a large upload, or a slow one
+            again: Missing = yield _ask({name: sizes[name]})
+            if not again.missing:
+                continue  # somebody else brought it
+            grant = again.missing[0].grant
+        yield _Upload(grant.method, grant.url, _Sent, headers=grant.header or {}, content=body, signed=True)
+
+
+def _ask(pieces: dict[str, int]) -> Call[Missing]:
+    body = json.dumps({"pieces": [{"digest": name, "size": size} for name, size in pieces.items()]}).encode()
+    headers = {"Content-Type": "application/json"}
+    return Call("POST", "/v1/packs/missing", Missing, headers=headers, content=body)
+
+
+class _Sent(BaseModel):
+    """Nothing is answered."""
+
+
+class _Upload(Call[_Sent]):
+    """The upload of a piece. Its URL is a right, and is in no error."""
+
+    def read(self, response: httpx.Response) -> _Sent:
+        if response.status_code == httpx.codes.INSUFFICIENT_STORAGE:
+            raise TradewindError(_FULL)
+        if not response.is_success:
+            at = f"{self.method} {self.path.partition('?')[0]}"
+            raise TradewindError(
+                f"upload: {at}: {response.status_code} {response.reason_phrase}: {response.text[:512]}"
+            )
+        return _Sent()

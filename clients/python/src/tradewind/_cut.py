@@ -1,0 +1,43 @@
+"""Where the stream of a pack's contents is cut into pieces, and what they are called."""
+
+from __future__ import annotations
+
+import hashlib
+
+_MIN_PIECE, MAX_PIECE = 512 << 10, 8 << 20  # bytes
+_CUT = (1 << 20) - 1 << 44  # a piece ends where these bits of the hash are 0
+_MASK = (1 << 64) - 1
+
+
+def digest(content: bytes | bytearray) -> str:
+    return "sha256-" + hashlib.sha256(content).hexdigest()
+
+
+def _gear() -> list[int]:
+    """A number for each byte, none like another. It never changes: pieces would be cut elsewhere."""
+    table, state = [], 0
+    for _ in range(256):  # SplitMix64, from 0
+        state = state + 0x9E3779B97F4A7C15 & _MASK
+        z = (state ^ state >> 30) * 0xBF58476D1CE4E5B9 & _MASK
+        z = (z ^ z >> 27) * 0x94D049BB133111EB & _MASK
+        table.append(int(f"{z ^ z >> 31:064b}"[::-1], 2))
+    return table
+
+
+_GEAR = _gear()
+
+
+def cut(data: bytearray) -> int:
+    """How long the first piece is of data, which has at least MAX_PIECE bytes or the rest of the stream: up to where
+    the gear hash of the last 64 bytes begins with 20 zeros."""
+    end = min(len(data), MAX_PIECE)
+    value, gear = 0, _GEAR.__getitem__
+    for g in map(gear, data[_MIN_PIECE - 64 : _MIN_PIECE]):
+        value = value + value + g
+    for at in range(_MIN_PIECE, end, 64):
+        value &= _MASK  # no more often than it has to be: this loop takes most of the time of packing
+        for n, g in enumerate(map(gear, data[at : min(at + 64, end)]), at + 1):
+            value = value + value + g
+            if not value & _CUT:
+                return n
+    return end
