@@ -187,7 +187,7 @@ func (b *Broker) work(u *unit.Unit, cl record.Cluster, rank, seen int) (wire.Wor
 	if err != nil {
 		return w, err
 	}
-	return w, b.handOut(u, job, &spec.Tasks[cl.Task], w.Assignment)
+	return w, b.handOut(u, job, cl, &spec.Tasks[cl.Task], w.Assignment)
 }
 
 // exchangeKey is the secret that the nodes of a cluster share. It follows from the deployment's key, so that nobody has
