@@ -14,7 +14,6 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/pool"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
-	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
@@ -187,7 +186,7 @@ func (b *Broker) work(u *unit.Unit, cl record.Cluster, rank, seen int) (wire.Wor
 	if err != nil {
 		return w, err
 	}
-	return w, b.handOut(u, job, &spec.Tasks[cl.Task], w.Assignment)
+	return w, b.handOut(u, job, cl, &spec.Tasks[cl.Task], w.Assignment)
 }
 
 // exchangeKey is the secret that the nodes of a cluster share. It follows from the deployment's key, so that nobody has
@@ -198,13 +197,16 @@ func (b *Broker) exchangeKey(cl record.Cluster) ([]byte, error) {
 	return sum[:], err
 }
 
+// noRank is a rank that there is not. Another one would give the gangs that run another key.
+const noRank = 10_000
+
 // gangKey is the secret that the nodes of a gang share, or of one task with a framework, as exchangeKey is that of a
 // cluster. It is the same for all attempts: what one that is over knows is of no use where nobody listens any more.
 func (b *Broker) gangKey(cl record.Cluster, gang string) ([]byte, error) {
 	if gang == "" {
 		return b.exchangeKey(cl)
 	}
-	token, err := b.Tokens(wire.Claims{Job: cl.Job, Cluster: cl.Job + record.GangMark + gang, Rank: dag.MaxNodes,
+	token, err := b.Tokens(wire.Claims{Job: cl.Job, Cluster: cl.Job + record.GangMark + gang, Rank: noRank,
 		Expires: time.Unix(1, 0)})
 	sum := sha256.Sum256([]byte("gang " + token))
 	return sum[:], err

@@ -9,6 +9,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/broker/attempt"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
+	"github.com/tradewind-broker/tradewind/pkg/broker/buckets"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
@@ -73,7 +74,10 @@ func (b *Broker) buy(ctx context.Context, cause string, e events.TaskAdmitted) e
 		return err
 	}
 	var machines []cloud.Machine
-	launchErr := b.makeBuckets(ctx, intent.Job.ID, intent.Spec)
+	launchErr := buckets.Keeper{Loader: b.Loader, Data: b.Data}.Make(ctx, intent.Job.ID, intent.Spec)
+	if errors.Is(launchErr, buckets.ErrRemoving) { // it passes, and no place is to blame
+		return fmt.Errorf("%w: launch of %s: %w", errAgain, intent.Cluster.ID, launchErr)
+	}
 	if launchErr == nil {
 		machines, launchErr = b.launch(ctx, spec)
 	}

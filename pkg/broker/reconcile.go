@@ -11,6 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/broker/attempt"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
+	"github.com/tradewind-broker/tradewind/pkg/broker/buckets"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/broker/serving"
 	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
@@ -41,6 +42,12 @@ func (b *Broker) reconcile(ctx context.Context, e events.Event) error {
 		return fmt.Errorf("%w: %w", errAgain, err)
 	}
 	return nil
+}
+
+// RemoveBuckets removes the buckets that were made for jobs which have all ended. Reconcile does it, and so may a host
+// that is about to stop.
+func (b *Broker) RemoveBuckets(ctx context.Context, cause string) error {
+	return buckets.Keeper{Loader: b.Loader, Data: b.Data}.Remove(ctx, cause)
 }
 
 // leftToNext says of a cloud's failure that it is no reason to do all of it again at once: the next look comes by

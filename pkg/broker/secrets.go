@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
-	"github.com/tradewind-broker/tradewind/pkg/broker/book"
+	"github.com/tradewind-broker/tradewind/pkg/broker/attempt"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
@@ -43,11 +43,11 @@ func (b *Broker) seal(ctx context.Context, id string, spec *dag.Job, values dag.
 
 // handOut opens the secrets of a task for its agent. One that cannot be had any more fails the task, in the words of
 // where it is kept.
-func (b *Broker) handOut(u *unit.Unit, job record.Job, t *dag.Task, a *wire.Assignment) error {
+func (b *Broker) handOut(u *unit.Unit, job record.Job, cl record.Cluster, t *dag.Task, a *wire.Assignment) error {
 	if len(t.Secrets) == 0 {
 		return nil
 	}
-	kept, found, err := book.Get[record.Secrets](u, record.SecretsKey(job.ID))
+	kept, found, err := attempt.SecretsOf(u, job, cl)
 	if err != nil {
 		return err
 	}

@@ -126,7 +126,7 @@ func newJob(id, digest string, s Submission, spec record.Blob, now time.Time) re
 func decideSubmitted(job record.Job, secrets []byte) (d record.Decision) {
 	d.PutJob(job)
 	if secrets != nil {
-		d.Put(record.SecretsKey(job.ID), record.Secrets{Sealed: secrets})
+		d.Put(record.SecretsKey(job.ID, job.Spec.Version), record.Secrets{Sealed: secrets})
 	}
 	d.Put(record.ProgressKey(job.ID), record.Progress{Phases: bytes.Repeat([]byte{record.PhaseWaiting}, job.Tasks)})
 	d.Put(record.IndexKey(job), record.JobIndex{ID: job.ID, Submitted: job.Submitted})

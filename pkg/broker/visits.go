@@ -9,6 +9,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/mask"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/broker/attempt"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
@@ -46,7 +47,7 @@ func (b *Broker) OpenVisit(ctx context.Context, v Visiting) (cluster string, ope
 		if index < 0 {
 			return fmt.Errorf("%w: job %s has no task %q", record.ErrNotFound, v.Job, v.Task)
 		}
-		cl, task, err := b.visited(u, job, index, v)
+		cl, err := b.visited(u, job, index, v)
 		if err != nil {
 			return err
 		}
@@ -54,7 +55,7 @@ func (b *Broker) OpenVisit(ctx context.Context, v Visiting) (cluster string, ope
 		if err != nil {
 			return err
 		}
-		what, err := b.masked(u, job, task, strings.Join(v.Command, " "))
+		what, err := b.masked(u, job, cl, strings.Join(v.Command, " "))
 		if err != nil {
 			return err
 		}
@@ -92,20 +93,19 @@ func decideVisit(cl record.Cluster, before []record.Visit, v record.Visit) (d re
 }
 
 // visited finds the machines that a task runs on.
-func (b *Broker) visited(u *unit.Unit, job record.Job, index int, v Visiting) (cl record.Cluster, t record.Task,
-	err error) {
-	t, _, err = book.Get[record.Task](u, record.TaskKey(job.ID, index))
+func (b *Broker) visited(u *unit.Unit, job record.Job, index int, v Visiting) (cl record.Cluster, err error) {
+	t, _, err := book.Get[record.Task](u, record.TaskKey(job.ID, index))
 	if err != nil {
-		return cl, t, err
+		return cl, err
 	}
 	refuse := func(format string, args ...any) error {
 		return fmt.Errorf("%w: task %s %s", record.ErrVisit, v.Task, fmt.Sprintf(format, args...))
 	}
 	if t.Attempt == 0 {
 		if t.State == "" { // it has no record until it is ready
-			return cl, t, refuse("has not been tried yet: it waits for others")
+			return cl, refuse("has not been tried yet: it waits for others")
 		}
-		return cl, t, refuse("has not been tried yet: it is %s", t.State)
+		return cl, refuse("has not been tried yet: it is %s", t.State)
 	}
 	cl, found, err := book.Get[record.Cluster](u, record.ClusterKey(record.ClusterID(job.ID, index, t.Attempt)))
 	if err == nil && (!found || cl.State != record.ClusterUp) { // an earlier attempt may be there to be looked at
@@ -124,7 +124,7 @@ func (b *Broker) visited(u *unit.Unit, job record.Job, index int, v Visiting) (c
 	case v.Rank < 0 || v.Rank >= len(cl.Nodes):
 		err = refuse("has no rank %d: its last is %d", v.Rank, len(cl.Nodes)-1)
 	}
-	return cl, t, err
+	return cl, err
 }
 
 // keptBefore is the newest cluster of a task that is kept, else the one given.
@@ -139,13 +139,13 @@ func keptBefore(u *unit.Unit, job record.Job, index int, cl record.Cluster) (rec
 	return cl, found, err
 }
 
-// masked is a command line for the job's story: its secrets are hidden, and it is cut.
-func (b *Broker) masked(u *unit.Unit, job record.Job, _ record.Task, line string) (string, error) {
-	kept, found, err := book.Get[record.Secrets](u, record.SecretsKey(job.ID))
+// masked is a command line for the job's story: the secrets of what runs there are hidden, and it is cut.
+func (b *Broker) masked(u *unit.Unit, job record.Job, cl record.Cluster, line string) (string, error) {
+	kept, found, err := attempt.SecretsOf(u, job, cl)
 	if err != nil {
 		return "", err
 	}
-	if spec, err := u.Spec(job); err == nil && found && b.Secrets != nil && line != "" {
+	if spec, err := attempt.SpecOf(u, job, cl); err == nil && found && b.Secrets != nil && line != "" {
 		values, err := b.Secrets.Open(u.Ctx, job.ID, kept.Sealed, spec.SecretNames())
 		if err != nil {
 			line = "(hidden, as the job's secrets cannot be read now)"

@@ -15,7 +15,7 @@ const (
 	MaxEnvBytes     = 64 << 10
 	MaxAlternatives = 100    // of a task's resources
 	MaxFiles        = 10_000 // inputs of a task, and outputs
-	MaxNodes        = 10_000 // machines of a task
+	MaxNodes        = 1_000  // machines of a task: what is known of each is in one record of the store
 	MaxRetries      = 1_000
 	MaxGang         = 16        // tasks of a gang: they are admitted in one transaction of the store
 	MaxJoining      = 64        // tasks that join a gang

@@ -15,6 +15,16 @@ func SpecOf(u book.Reader, job record.Job, cl record.Cluster) (*dag.Job, error) 
 	return u.Spec(job)
 }
 
+// SecretsOf are the sealed secrets of the spec that a cluster runs.
+func SecretsOf(u book.Reader, job record.Job, cl record.Cluster) (s record.Secrets, found bool, err error) {
+	version := job.SpecAt(cl.Spec).Version
+	s, found, err = book.Get[record.Secrets](u, record.SecretsKey(job.ID, version))
+	if err == nil && !found && version > 1 { // of an update from before versions had their own
+		return book.Get[record.Secrets](u, record.SecretsKey(job.ID, 1))
+	}
+	return s, found, err
+}
+
 // Rolling is what the next step of an update is decided on: one replica is handed over after the other, each when the
 // one before is ready, so that there are never fewer for the update.
 type Rolling struct {

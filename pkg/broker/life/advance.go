@@ -141,8 +141,10 @@ func DecideFinished(job record.Job, spec *dag.Job, e events.DAGSettled, now time
 	}
 	d.PutJob(job)
 	d.Del(record.ActiveKey(job.ID))
-	if len(spec.SecretNames()) > 0 {
-		d.Del(record.SecretsKey(job.ID))
+	if len(spec.SecretNames()) > 0 || len(job.Was) > 0 { // before an update it may have had some
+		for _, key := range job.SecretsKeys() {
+			d.Del(key)
+		}
 	}
 	d.Emit(events.DAGFinished{
 		Job: job.ID, Name: job.Name, Outcome: string(job.Outcome), Reason: job.Reason,

@@ -25,3 +25,14 @@ func DecideBucket(was record.Bucket, known, there bool, bucket, job string, life
 	}
 	return d
 }
+
+// DecideRemoving notes that a bucket is being removed, and drops the note when it is gone.
+func DecideRemoving(bucket record.Bucket, gone bool) (d record.Decision) {
+	if gone {
+		d.Del(record.BucketKey(bucket.URI))
+		return d
+	}
+	bucket.Removing = true
+	d.Put(record.BucketKey(bucket.URI), bucket)
+	return d
+}

@@ -15,6 +15,8 @@ type Bucket struct {
 	URI  string    `json:"uri"`
 	Jobs []string  `json:"jobs"`
 	At   time.Time `json:"at"`
+	// Removing says that it is being removed: no other job may use it before it is gone.
+	Removing bool `json:"removing,omitempty"`
 }
 
 // BucketKey is the key of a Bucket.

@@ -4,6 +4,7 @@ package serving
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/broker/attempt"
@@ -18,7 +19,7 @@ type Wanted struct {
 	Job  string
 	Spec *dag.Job
 	Key  string // the same key is the same update, however often it is asked for; empty is always another one
-	// Seal seals the values of its secrets; nil leaves those of before.
+	// Seal seals the values of its secrets; nil is for one that has none.
 	Seal func(context.Context) ([]byte, error)
 }
 
@@ -50,15 +51,21 @@ func Update(ctx context.Context, l *unit.Loader, w Wanted) (job record.Job, err 
 		if err != nil {
 			return err
 		}
+		known := job.SecretsKeys()
 		job.Updated(p.Blob, u.Now)
 		var d record.Decision
 		d.PutJob(job)
+		for _, key := range known {
+			if !slices.Contains(job.SecretsKeys(), key) { // of a version that nothing goes back to
+				d.Del(key)
+			}
+		}
 		if w.Seal != nil {
 			sealed, err := w.Seal(ctx)
 			if err != nil {
 				return err
 			}
-			d.Put(record.SecretsKey(job.ID), record.Secrets{Sealed: sealed})
+			d.Put(record.SecretsKey(job.ID, job.Spec.Version), record.Secrets{Sealed: sealed})
 		}
 		r, err := attempt.LoadRolling(u, job, w.Spec)
 		if err != nil {

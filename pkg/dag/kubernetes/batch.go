@@ -27,7 +27,7 @@ func (r *reader) batchSpec(n *yaml.Node, indexed bool) (*batch, error) {
 	b := &batch{parallelism: 1, completions: -1, backoff: backoffLimit, perIndex: -1, indexed: indexed, path: r.where()}
 	number := func(to func(*batch) *int) func(*batch, *yaml.Node) error { return count(r, 0, 1<<30, to) }
 	known := fields[*batch]{
-		"parallelism":          count(r, 0, dag.MaxNodes, func(b *batch) *int { return &b.parallelism }),
+		"parallelism":          count(r, 0, maxPods, func(b *batch) *int { return &b.parallelism }),
 		"completions":          count(r, 0, dag.MaxTasks, func(b *batch) *int { return &b.completions }),
 		"backoffLimit":         number(func(b *batch) *int { return &b.backoff }),
 		"backoffLimitPerIndex": number(func(b *batch) *int { return &b.perIndex }),

@@ -175,10 +175,13 @@ func (r *reader) missing(n *yaml.Node, field, hint string) error {
 	return fault.Within(field, r.Fault(n, "is missing", hint))
 }
 
-// pods counts the pods of a workload.
-func (r *reader) pods(n *yaml.Node, total int) error {
-	if total > dag.MaxNodes {
-		return r.Fault(n, fmt.Sprintf("%d pods, more than %d", total, dag.MaxNodes), "")
+// maxPods bounds the pods of a workload. Those of one task are its nodes, of which there may be fewer.
+const maxPods = 10_000
+
+// pods counts the pods of a workload, or of one task.
+func (r *reader) pods(n *yaml.Node, total, most int) error {
+	if total > most {
+		return r.Fault(n, fmt.Sprintf("%d pods, more than %d", total, most), "")
 	}
 	return nil
 }

@@ -90,7 +90,7 @@ func (r *reader) addGroup(g *group) error {
 			p.perJob = p.pods
 		}
 	}
-	if err := r.pods(g.at, total); err != nil {
+	if err := r.pods(g.at, total, maxPods); err != nil {
 		return err
 	}
 	switch {
@@ -140,6 +140,9 @@ func (r *reader) addArrays(g *group) error {
 func (r *reader) addWhole(g *group, total int) error {
 	if len(g.roles) == 0 {
 		return nil
+	}
+	if err := r.pods(g.at, total, dag.MaxNodes); err != nil {
+		return err
 	}
 	big := g.roles[0]
 	for _, p := range g.roles[1:] {

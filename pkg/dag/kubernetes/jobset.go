@@ -8,7 +8,6 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/fault"
 	"github.com/tradewind-broker/tradewind/internal/suggest"
 	"github.com/tradewind-broker/tradewind/internal/yamlfile"
-	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/dag/kubernetes/podtext"
 )
 
@@ -121,7 +120,7 @@ func (r *reader) replicatedJob(n *yaml.Node) (*setRole, error) {
 	p := &setRole{replicas: 1, at: n}
 	known := fields[*setRole]{
 		"name":     text(r, func(p *setRole) *string { return &p.name }),
-		"replicas": count(r, 0, dag.MaxNodes, func(p *setRole) *int { return &p.replicas }),
+		"replicas": count(r, 0, maxPods, func(p *setRole) *int { return &p.replicas }),
 		"dependsOn": func(p *setRole, n *yaml.Node) error {
 			return r.list(n, func(_ int, n *yaml.Node) error {
 				name, status := "", "Complete"

@@ -125,3 +125,13 @@ func summary(j *dag.Job) string {
 	}
 	return strings.Join(parts, ", ")
 }
+
+// Pods that have nothing to do with each other are tasks, of which there may be more than nodes of one task.
+func TestManyPodsThatDoNotMeet(t *testing.T) {
+	const file = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec:\n  completions: %d\n  parallelism: %[1]d\n" +
+		"  template: {spec: {containers: [{name: c, image: ubuntu, command: [\"true\"]}]}}\n"
+	const pods = 2 * dag.MaxNodes
+	if j, err := kubernetes.Parse("job.yaml", fmt.Appendf(nil, file, pods)); err != nil || len(j.Tasks) != pods {
+		t.Errorf("%v: %+v", err, j)
+	}
+}

@@ -37,7 +37,7 @@ func (r *reader) keepPodGroup(d *document) error {
 			return readInto(r, e.Node, fields[*podGroup]{
 				"minMember": func(g *podGroup, n *yaml.Node) error {
 					g.at = n
-					return count(r, 0, dag.MaxNodes, func(g *podGroup) *int { return &g.least })(g, n)
+					return count(r, 0, maxPods, func(g *podGroup) *int { return &g.least })(g, n)
 				},
 				"queue": func(_ *podGroup, n *yaml.Node) error {
 					s, err := r.Text(n)

@@ -72,7 +72,7 @@ func (r *reader) partsOf(e yamlfile.Entry) ([]part, error) {
 			s, err := r.Text(n)
 			if err == nil {
 				enoughAt = n
-				enough, err = dag.ParseInt(s, 1, dag.MaxNodes)
+				enough, err = dag.ParseInt(s, 1, dag.MaxGang*dag.MaxNodes)
 			}
 			return err
 		},

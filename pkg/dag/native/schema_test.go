@@ -304,7 +304,7 @@ func buildSchema() object {
 	}
 	role["replicas"] = with(defaults["nodes"].(object), "how many machines it has; 1 if it is left out")
 	gang := record([]string{"roles"}, object{
-		"minAvailable": with(maps.Clone(defaults["nodes"].(object)),
+		"minAvailable": with(object{"type": "integer", "minimum": 1, "maximum": dag.MaxGang * dag.MaxNodes},
 			"how many machines of all roles are enough to begin with; all that they begin with if it is left out"),
 		"within": with(oneOf("zone", "region", "anywhere"),
 			"how close its machines are to each other; in one region if it is left out"),

@@ -103,9 +103,12 @@ func value(to func(*asked) *string) option {
 	return option{true, func(r *reader, s string) error { *to(&r.asks) = s; return nil }}
 }
 
+// maxCount bounds what is counted over all nodes of a job: its tasks, their processors, its GPUs.
+const maxCount = 10_000
+
 func number(to func(*asked) *int) option {
 	return option{true, func(r *reader, s string) (err error) {
-		*to(&r.asks), err = dag.ParseInt(s, 1, dag.MaxNodes)
+		*to(&r.asks), err = dag.ParseInt(s, 1, maxCount)
 		return err
 	}}
 }
@@ -153,7 +156,7 @@ func (r *reader) gpus(s string, to *int) (err error) {
 	if kind != "" {
 		r.asks.gpu = kind
 	}
-	*to, err = dag.ParseInt(count, 1, dag.MaxNodes)
+	*to, err = dag.ParseInt(count, 1, maxCount)
 	return err
 }
 

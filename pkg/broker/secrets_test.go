@@ -1,0 +1,144 @@
+package broker_test
+
+import (
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/read"
+	"github.com/tradewind-broker/tradewind/pkg/secret"
+	"github.com/tradewind-broker/tradewind/pkg/store"
+)
+
+// safe is a broker that keeps secrets, with one job: a service of one replica, of which each version has its own.
+type safe struct{ *porch }
+
+func newSafe(t *testing.T) safe {
+	t.Helper()
+	s := safe{&porch{bench: newBench(t)}}
+	ports := s.b.Ports
+	ports.Secrets = &secret.Vault{Keys: func() ([][]byte, error) { return [][]byte{[]byte(strings.Repeat("k", 32))}, nil }}
+	s.b = broker.New(record.DefaultConfig(), ports)
+	return s
+}
+
+// version hands in the service with secrets: as a job of its own, or in the place of what it is.
+func (s *safe) version(secrets dag.SecretValues) {
+	s.t.Helper()
+	spec, err := read.Job("j.yaml", strings.NewReader("apiVersion: tradewind/v1\nname: j\n"+
+		"tasks: {web: {run: x, service: {port: 80}, resources: {cpus: 4}}}\n"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	job, err := s.b.Submit(s.t.Context(), broker.Submission{Spec: spec, Secrets: secrets, Updates: s.job})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.job = job.ID
+	s.now = s.now.Add(time.Minute)
+	s.settle()
+}
+
+// arrives has the machine of an attempt dial home, which is given secrets.
+func (s *safe) arrives(attempt int, want dag.SecretValues) wire.Claims {
+	s.t.Helper()
+	c := wire.Claims{Job: s.job, Cluster: record.ClusterID(s.job, 0, attempt)}
+	w := hello(s.t, s.b, c)
+	told(s.t, c.Cluster, w, wire.Run, 1)
+	if w.Assignment != nil && (w.Assignment.Refused != "" || !maps.Equal(w.Assignment.Secrets, map[string]string(want))) {
+		s.t.Errorf("%s is given %v %s, want %v", c.Cluster, w.Assignment.Secrets, w.Assignment.Refused, want)
+	}
+	return c
+}
+
+func (s *safe) reports(c wire.Claims, all ...wire.Event) {
+	s.t.Helper()
+	for _, event := range all {
+		if err := s.b.Report(s.t.Context(), c, wire.Report{ID: string(event), Event: event, Port: 80, ExitCode: 1}); err != nil {
+			s.t.Fatal(err)
+		}
+		s.now = s.now.Add(time.Minute)
+		s.settle()
+	}
+}
+
+// kept are the keys of what is sealed of the job.
+func (s *safe) kept() (out []store.Record) {
+	s.t.Helper()
+	out, _, err := s.store.Query(s.t.Context(), record.JobPart(s.job), "secrets", store.Page{})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return out
+}
+
+// TestAStoppedUpdateGoesBackToItsSecrets: what replicas of before the update need is not gone with it.
+func TestAStoppedUpdateGoesBackToItsSecrets(t *testing.T) {
+	for name, next := range map[string]dag.SecretValues{
+		"another secret": {"B": "two"}, "another value": {"A": "wrong"}, "none": nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			first := dag.SecretValues{"A": "one"}
+			s := newSafe(t)
+			s.version(first)
+			s.reports(s.arrives(1, first), wire.Started, wire.Ready)
+			s.version(next)
+			s.reports(s.arrives(2, next), wire.Started, wire.Failed)
+			s.reports(s.arrives(3, first), wire.Started, wire.Ready)
+			s.version(next) // which is no version of before
+			s.arrives(4, next)
+		})
+	}
+}
+
+// TestNoSecretOutlivesItsJob: though what it was last has none.
+func TestNoSecretOutlivesItsJob(t *testing.T) {
+	s := newSafe(t)
+	secrets := dag.SecretValues{"A": "one"}
+	s.version(secrets)
+	attempt := 1
+	for ; attempt <= 12; attempt++ {
+		s.reports(s.arrives(attempt, secrets), wire.Started, wire.Ready)
+		s.version(secrets)
+	}
+	if got := len(s.kept()); got != 10 { // of all versions that it knows, and of the first
+		t.Errorf("after many updates %d are kept", got)
+	}
+	s.reports(s.arrives(attempt, secrets), wire.Started, wire.Ready)
+	s.version(nil)
+	s.arrives(attempt+1, nil)
+	if err := s.b.Cancel(t.Context(), s.job, "enough"); err != nil {
+		t.Fatal(err)
+	}
+	s.settle()
+	if d, err := s.b.JobDetail(t.Context(), s.job); err != nil || d.State != record.JobCancelled {
+		t.Fatalf("%v, it is %s", err, d.State)
+	}
+	if got := s.kept(); len(got) > 0 {
+		t.Errorf("%d are left, the first is %s", len(got), got[0].Key)
+	}
+}
+
+// TestSecretsOfAnUpdateByABrokerOfBefore: they lie where those of the first version do.
+func TestSecretsOfAnUpdateByABrokerOfBefore(t *testing.T) {
+	s := newSafe(t)
+	secrets := dag.SecretValues{"A": "one"}
+	s.version(secrets)
+	s.reports(s.arrives(1, secrets), wire.Started, wire.Ready)
+	s.version(secrets)
+	all := s.kept()
+	last := all[len(all)-1]
+	err := s.store.Commit(t.Context(), store.Tx{Writes: []store.Write{
+		{Op: store.Put, Key: record.SecretsKey(s.job, 1), Expect: store.Any, Body: last.Body},
+		{Op: store.Delete, Key: last.Key, Expect: store.Any},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.arrives(2, secrets)
+}
