@@ -141,7 +141,7 @@ func (b *bench) rows(ctx context.Context, s settings, hold func(contest) error) 
 	}
 	defer a.stop()
 	for _, w := range []workload{large, small} {
-		if err := errors.Join(b.up(ctx, s, a, "S3", w, hold), b.down(ctx, s, a, "S3", w, hold)); err != nil {
+		if err := errors.Join(b.up(s, a, "S3", w, hold), b.down(ctx, s, a, "S3", w, hold)); err != nil {
 			return "", err
 		}
 	}
@@ -179,7 +179,7 @@ func (b *bench) elsewhere(ctx context.Context, s settings, a *place, name string
 ) error {
 	across := "S3 to " + name + ", " + sizes(w)
 	for _, row := range []func(*place) error{
-		func(at *place) error { return b.up(ctx, s, at, name, w, hold) },
+		func(at *place) error { return b.up(s, at, name, w, hold) },
 		func(at *place) error { return b.down(ctx, s, at, name, w, hold) },
 		func(at *place) error {
 			if !s.only.MatchString(across) {
@@ -213,9 +213,7 @@ func sizes(w workload) string {
 }
 
 // up holds the contest of a workload that goes to a place.
-func (b *bench) up(ctx context.Context, s settings, at *place, name string, w workload,
-	hold func(contest) error,
-) error {
+func (b *bench) up(s settings, at *place, name string, w workload, hold func(contest) error) error {
 	what := name + ", " + sizes(w)
 	if !s.only.MatchString(what + " up") {
 		return nil

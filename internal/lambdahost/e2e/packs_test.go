@@ -123,7 +123,7 @@ func TestSecretsAreSealedInTheTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept, err := w.hosts[apihost.Name].Ports.Store.Get(ctx, record.SecretsKey(job.ID))
+	kept, err := w.hosts[apihost.Name].Ports.Store.Get(ctx, record.SecretsKey(job.ID, 1))
 	if err != nil || len(kept) != 1 || len(kept[0].Body) == 0 || strings.Contains(string(kept[0].Body), "hunter2") {
 		t.Errorf("%v %+v", err, kept)
 	}

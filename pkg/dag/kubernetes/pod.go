@@ -25,7 +25,7 @@ type pod struct {
 	env       []podtext.Variable
 	before    []step // what init containers run
 	dir       string
-	folders   []mount  // of volumes that are folders
+	folders   []mount // of volumes that are folders
 	files     []file
 	resources []dag.Resources
 	rules     []dag.Placement // about its own kind

@@ -199,8 +199,9 @@ func (r *reader) mountVolumes(p *pod, n *yaml.Node) error {
 			return o.path != m.path && (inside(o.path, m.path) || inside(m.path, o.path)) && o.name == m.name
 		})
 		if i >= 0 && len(v.files) == 0 {
-			return fault.Within("mountPath", r.Fault(n, "is the volume "+fault.Quote(m.name)+" once more, and one of "+
-				fault.Quote(p.folders[i].path)+" and "+fault.Quote(m.path)+" is inside the other", "mount it beside, or once"))
+			return fault.Within("mountPath", r.Fault(n, fmt.Sprintf(
+				"is the volume %s once more, and one of %s and %s is inside the other",
+				fault.Quote(m.name), fault.Quote(p.folders[i].path), fault.Quote(m.path)), "mount it beside, or once"))
 		}
 		r.mountFiles(p, m, v)
 		return nil
@@ -208,7 +209,9 @@ func (r *reader) mountVolumes(p *pod, n *yaml.Node) error {
 }
 
 // inside says whether a path is below a folder.
-func inside(name, folder string) bool { return strings.HasPrefix(name, strings.TrimSuffix(folder, "/")+"/") }
+func inside(name, folder string) bool {
+	return strings.HasPrefix(name, strings.TrimSuffix(folder, "/")+"/")
+}
 
 // mountFiles adds the folder or the files of a volume, unless an init container has them already.
 func (r *reader) mountFiles(p *pod, m *mount, v volume) {
@@ -231,8 +234,9 @@ func (r *reader) mountFiles(p *pod, m *mount, v volume) {
 	}
 }
 
-// makeFolders makes the folders of volumes. One that is seen at several paths, by an init container elsewhere or in part,
-// is a folder of its own, to which all of them lead: what an image has at such a path is hidden, as a mount hides it.
+// makeFolders makes the folders of volumes. One that is seen at several paths, by an init container elsewhere or in
+// part, is a folder of its own, to which all of them lead: what an image has at such a path is hidden, as a mount
+// hides it.
 func (p *pod) makeFolders(b *strings.Builder) {
 	paths := map[string]int{}
 	for _, m := range p.folders {
@@ -241,7 +245,8 @@ func (p *pod) makeFolders(b *strings.Builder) {
 		}
 	}
 	folders := slices.Clone(p.folders)
-	slices.SortStableFunc(folders, func(a, b mount) int { return strings.Count(a.path, "/") - strings.Count(b.path, "/") })
+	depth := func(m mount) int { return strings.Count(m.path, "/") }
+	slices.SortStableFunc(folders, func(a, b mount) int { return depth(a) - depth(b) })
 	for _, m := range folders { // a folder before those in it
 		at := podtext.Quote(m.path)
 		if paths[m.name] < 2 {
@@ -249,7 +254,8 @@ func (p *pod) makeFolders(b *strings.Builder) {
 			continue
 		}
 		shared := `"${TMPDIR:-/tmp}"` + podtext.Quote(path.Join("/volumes", m.name, m.sub))
-		fmt.Fprintf(b, "mkdir -p %s %s\nrm -rf %s\nln -s %s %s\n", shared, podtext.Quote(path.Dir(m.path)), at, shared, at)
+		fmt.Fprintf(b, "mkdir -p %s %s\n", shared, podtext.Quote(path.Dir(m.path)))
+		fmt.Fprintf(b, "rm -rf %s\nln -s %s %s\n", at, shared, at)
 	}
 }
 

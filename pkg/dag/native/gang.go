@@ -88,17 +88,9 @@ func (r *reader) partsOf(e yamlfile.Entry) ([]part, error) {
 	if err == nil && len(entries) == 0 {
 		err = r.Fault(roles, "is empty", "a gang has at least one role")
 	}
-	spans := make([]span, len(entries))
-	for i, role := range entries {
-		for _, name := range []string{role.Key, e.Key + roleMark + role.Key} {
-			if bad := dag.CheckName(name); err == nil && bad != nil {
-				err = fault.WithinKey(role.Key, fault.At(yamlfile.PositionOf(role.Name), bad))
-			}
-		}
-		var bad error
-		if spans[i], bad = r.spanOf(role); err == nil && bad != nil {
-			err = fault.WithinKey(role.Key, bad)
-		}
+	var spans []span
+	if err == nil {
+		spans, err = r.spansOf(e.Key, entries)
 	}
 	if err != nil {
 		return nil, fault.Within("gang", fault.Within("roles", err))
@@ -126,6 +118,23 @@ func (r *reader) partsOf(e yamlfile.Entry) ([]part, error) {
 		}
 	}
 	return out, fault.Within("gang", fault.Within("roles", err))
+}
+
+// spansOf are how many machines the roles of a task's gang have.
+func (r *reader) spansOf(task string, roles []yamlfile.Entry) ([]span, error) {
+	spans := make([]span, len(roles))
+	for i, role := range roles {
+		for _, name := range []string{role.Key, task + roleMark + role.Key} {
+			if err := dag.CheckName(name); err != nil {
+				return nil, fault.WithinKey(role.Key, fault.At(yamlfile.PositionOf(role.Name), err))
+			}
+		}
+		var err error
+		if spans[i], err = r.spanOf(role); err != nil {
+			return nil, fault.WithinKey(role.Key, err)
+		}
+	}
+	return spans, nil
 }
 
 // begin has a gang begin with so many machines in all. Roles that may have more begin with more, the first of them
@@ -176,7 +185,7 @@ func (r *reader) rolesOf(e yamlfile.Entry) (*yaml.Node, error) {
 	return fields[i].Node, nil
 }
 
-// span is how many machines a role begins with, and how many it may have; zero where it says neither: it has fixed then.
+// span is how many machines a role begins with, and how many it may have; zero where it says neither, and has fixed.
 type span struct{ min, max, fixed int }
 
 // spanOf reads how many machines a role has: replicas, of which minAvailable are enough to begin with, or min and max.
@@ -217,8 +226,7 @@ func (r *reader) spanOf(role yamlfile.Entry) (s span, err error) {
 		s = span{min: enough, max: replicas}
 	case most > 0:
 		s = span{min: max(least, 1), max: most}
-	}
-	if s.max == 0 {
+	default:
 		s.fixed = max(replicas, 1)
 	}
 	switch {

@@ -22,7 +22,8 @@ type dependency struct {
 // readDependency reads TYPE:JOB[:JOB...][,TYPE:JOB...].
 func readDependency(r *reader, s string) error {
 	if strings.Contains(s, "?") {
-		return fault.New("waits for one of several jobs, which is not done here", "name those that it needs, with commas")
+		return fault.New("waits for one of several jobs, which is not done here",
+			"name those that it needs, with commas")
 	}
 	for _, one := range strings.Split(s, ",") {
 		kind, rest, named := strings.Cut(one, ":")
@@ -40,7 +41,7 @@ func readDependency(r *reader, s string) error {
 			return fault.New(kind+" is not done here: what follows a task begins when it has succeeded",
 				"afterok, or retries: of the task that may fail")
 		default:
-			return fault.New(fault.Quote(kind)+" is no dependency", 
+			return fault.New(fault.Quote(kind)+" is no dependency",
 				suggest.OneOf(kind, []string{"afterok", "aftercorr", "singleton"}))
 		}
 		r.after = append(r.after, d)

@@ -64,9 +64,9 @@ func init() { //nolint:gochecknoinits // the table's functions refer to it
 		"chdir":           warned("the folder is the task's own: name local files as inputs"),
 		"signal":          warned("a machine that is taken sends SIGTERM when its cloud has said so"),
 		"dependency":      {true, readDependency},
-		"licenses": refused("licences are not counted here", "a queue with a quota bounds how many run at once"),
-		"input":    refused("the script has no input here", "read the file in the script: program <FILE"),
-		"hold":     {false, refused("jobs are not held here", "submit it when it is to run").read},
+		"licenses":        refused("licences are not counted here", "a queue with a quota bounds how many run at once"),
+		"input":           refused("the script has no input here", "read the file in the script: program <FILE"),
+		"hold":            {false, refused("jobs are not held here", "submit it when it is to run").read},
 	}
 	for text, names := range map[string]string{
 		bySlurm: "account uid gid wckey mcs-label clusters priority nice acctg-freq profile bb bbf comment " +

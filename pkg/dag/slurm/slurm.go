@@ -241,7 +241,7 @@ func (r *reader) build(script string) error {
 		t := task
 		t.Env = dag.MergeEnv(map[string]string{
 			"SLURM_ARRAY_TASK_ID": strconv.Itoa(i), "SLURM_ARRAY_TASK_COUNT": strconv.Itoa(len(indexes)),
-			"SLURM_ARRAY_TASK_MIN": strconv.Itoa(slices.Min(indexes)),
+			"SLURM_ARRAY_TASK_MIN":  strconv.Itoa(slices.Min(indexes)),
 			"SLURM_ARRAY_TASK_MAX":  strconv.Itoa(slices.Max(indexes)),
 			"SLURM_ARRAY_TASK_STEP": strconv.Itoa(a.step),
 		}, a.env)

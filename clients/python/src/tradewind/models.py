@@ -6,6 +6,7 @@ from enum import Enum
 from typing import Annotated, Any
 
 from pydantic import AnyUrl, AwareDatetime, BaseModel, ConfigDict, Field
+from typing_extensions import TypeAliasType
 
 
 class Amount(BaseModel):
@@ -1224,6 +1225,21 @@ class Pruning(BaseModel):
     attempt: str
 
 
+DeservedAdditionalProperty = TypeAliasType(
+    "DeservedAdditionalProperty", Annotated[float, Field(ge=0.0, le=1000000000.0)]
+)
+
+
+GuaranteedAdditionalProperty = TypeAliasType(
+    "GuaranteedAdditionalProperty", Annotated[float, Field(ge=0.0, le=1000000000.0)]
+)
+
+
+MaxAdditionalProperty = TypeAliasType(
+    "MaxAdditionalProperty", Annotated[float, Field(ge=0.0, le=1000000000.0)]
+)
+
+
 class QueueQuota(BaseModel):
     model_config = ConfigDict(
         extra='forbid',
@@ -1237,7 +1253,7 @@ class QueueQuota(BaseModel):
     """
     For people
     """
-    deserved: dict[str, float] | None = None
+    deserved: dict[str, DeservedAdditionalProperty] | None = None
     """
     What it may take back from its siblings, by resource
     """
@@ -1247,7 +1263,7 @@ class QueueQuota(BaseModel):
     """
     vCPUs it may take back from its siblings; 0 is what its weight gives it
     """
-    guaranteed: dict[str, float] | None = None
+    guaranteed: dict[str, GuaranteedAdditionalProperty] | None = None
     """
     What is kept for it even while it has no use for it, by resource
     """
@@ -1257,7 +1273,7 @@ class QueueQuota(BaseModel):
     """
     vCPUs kept for it even while it has no use for them
     """
-    max: dict[str, float] | None = None
+    max: dict[str, MaxAdditionalProperty] | None = None
     """
     The most that it may hold, by resource: memoryGiB, usdPerHour, the name of a kind of accelerator, or vcpus, which is maxVCPU; and usdPerMonth, what its jobs may cost in a calendar month (UTC); 0 is no limit
     """

@@ -22,17 +22,17 @@ type Ask int
 
 // What a part can ask.
 const (
-	Literal  Ask = iota // nothing: the text is known
-	Index               // its index among the pods of its job
-	Job                 // the index of its job among the copies of a role
-	Rank                // its rank among the pods of its role
-	Name                // its name
-	Address             // its address
-	Machine             // the node's name
-	GroupRank           // its rank among all pods of the group
-	Head                // the address of the group's first pod
-	Total               // how many pods the group has
-	ShellVar            // a variable of the shell; the text is its name
+	Literal   Ask = iota // nothing: the text is known
+	Index                // its index among the pods of its job
+	Job                  // the index of its job among the copies of a role
+	Rank                 // its rank among the pods of its role
+	Name                 // its name
+	Address              // its address
+	Machine              // the node's name
+	GroupRank            // its rank among all pods of the group
+	Head                 // the address of the group's first pod
+	Total                // how many pods the group has
+	ShellVar             // a variable of the shell; the text is its name
 )
 
 // Plain is a text that is known everywhere.
