@@ -361,6 +361,9 @@ func blockFor(o cloud.Offer, kind cloud.Kind, cause error, cfg record.Config, kn
 		case now.Before(k.Until): // tried before it was blocked: not another failure in a row
 			b.Count = k.Count
 			if until := now.Add(span << min(b.Count, record.MaxBlockDoublings)); !until.After(k.Until) {
+				if k.Kind == cloud.Capacity {
+					k.Kind = b.Kind // it holds those too who have reserved capacity there
+				}
 				return k // nor a reason to forget a longer one
 			}
 			if b.Kind == cloud.Capacity && k.Kind != cloud.Capacity {

@@ -114,7 +114,11 @@ func (s *stage) set(d *datadriven.TestData) {
 	case "attempt":
 		change[record.Attempt](s, d, record.AttemptKey("j", 1, s.no))
 	case "cluster":
-		change[record.Cluster](s, d, record.ClusterKey(s.cluster()))
+		id := s.cluster()
+		if d.HasArg("of") { // another task
+			id = record.ClusterID("j", int(s.number(d, "of", 1)), 1)
+		}
+		change[record.Cluster](s, d, record.ClusterKey(id))
 	case "market":
 		change[record.MarketRecord](s, d, record.MarketKey(record.MarketID("aws/r/z/m/spot")))
 	case "ledger":

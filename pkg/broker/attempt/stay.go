@@ -56,6 +56,9 @@ func DecideStay(r book.Reader, cfg record.Config, l Losing, margin time.Duration
 		return d, err
 	}
 	st.usd = market.USD
+	if err := st.loadOthers(r, spec); err != nil {
+		return d, err
+	}
 	why, reason := st.leave(now)
 	if why == "" {
 		return d, nil
@@ -75,6 +78,64 @@ type staying struct {
 	usd  float64 // what the market costs now, USD per hour; 0 where nobody has said
 	// tick is until the next look; restart what a start elsewhere takes.
 	tick, restart time.Duration
+	// others are the tasks of its gang that begin again when this one is taken.
+	others []member
+}
+
+// member is a task of a gang with its spec.
+type member struct {
+	Losing
+	spec *dag.Task
+}
+
+// loadOthers loads who begins again when the machine is taken: all of its gang, unless the task's role would alone.
+func (st *staying) loadOthers(r book.Reader, spec *dag.Job) error {
+	alone := slices.ContainsFunc(st.spec.On, func(on dag.Reaction) bool {
+		return on.Event == dag.PodEvicted && on.Action == dag.RestartRole
+	})
+	if st.Task.Gang == "" || alone || len(st.bids.FinishBy) == 0 {
+		return nil
+	}
+	members, err := GangOf(r, st.Job, st.Cluster.Task)
+	for _, m := range members {
+		if m.Task.Index != st.Cluster.Task && m.Bought {
+			st.others = append(st.others, member{m.Losing, &spec.Tasks[m.Task.Index]})
+		}
+	}
+	return err
+}
+
+// need is the time that a task has, and what it needs of it.
+type need struct {
+	left    time.Duration // until it has to be done
+	dated   bool          // something says when
+	work    time.Duration // that is left of it
+	unsaved time.Duration // what has to be done when its machine is gone at once
+	after   time.Duration // what has to be done when it is told to leave
+}
+
+// needs is what a task needs whose attempt runs.
+func (st *staying) needs(l Losing, spec *dag.Task, now time.Time) (n need) {
+	o := l.Cluster.Offer
+	whole := spec.Time.For(o.InstanceType, o.Accelerator, o.AccelCount)
+	n.unsaved = time.Duration(float64(whole) * (1 - l.Task.Progress))
+	doing := l.Attempt.Resumed
+	if whole > 0 && !l.Attempt.Started.IsZero() {
+		doing += now.Sub(l.Attempt.Started).Seconds() / whole.Seconds()
+	}
+	n.work = min(time.Duration(float64(whole)*(1-min(doing, 1))), n.unsaved)
+	if n.after = n.work; !spec.Resumes() {
+		n.after = whole
+	}
+	if i := l.Cluster.Task; i < len(st.bids.FinishBy) {
+		n.left, n.dated = st.bids.FinishBy[i].Sub(now), true
+	}
+	return n
+}
+
+// deadline says whether to leave for it. Where it is too late for on-demand, staying is the fastest that is left.
+func (n need) deadline(restart, tick time.Duration) (leave, tooLate bool) {
+	return n.dated && n.left-tick < n.unsaved+restart, n.dated && n.left < n.after+restart
 }
 
 // leave says whether to leave the machine, and why in words.
@@ -91,33 +152,32 @@ func (st *staying) leave(now time.Time) (why record.Leaving, reason string) {
 	if !record.OnDemandAllowed(st.spec) {
 		return "", ""
 	}
-	o := st.Cluster.Offer
-	whole := st.spec.Time.For(o.InstanceType, o.Accelerator, o.AccelCount)
-	unsaved := time.Duration(float64(whole) * (1 - st.Task.Progress))
-	doing := st.Attempt.Resumed
-	if whole > 0 && !st.Attempt.Started.IsZero() {
-		doing += now.Sub(st.Attempt.Started).Seconds() / whole.Seconds()
+	own := st.needs(st.Losing, st.spec, now)
+	leaves, tooLate := own.deadline(st.restart, st.tick)
+	needs := own
+	for _, m := range st.others {
+		n := st.needs(m.Losing, m.spec, now)
+		leave, late := n.deadline(st.restart, st.tick)
+		if tooLate = tooLate || late; leave && (!leaves || n.left-n.unsaved < needs.left-needs.unsaved) {
+			leaves, needs = true, n
+		}
 	}
-	work := min(time.Duration(float64(whole)*(1-min(doing, 1))), unsaved)
-	resumes := st.spec.Resumes()
-	after := work // what is left to do after leaving
-	if !resumes {
-		after = whole
-	}
-	left, dated := st.left(now)
-	if dated && left < after+st.restart {
-		return "", "" // it is too late for on-demand: staying is the fastest that is left
-	}
-	if dated && left-st.tick < unsaved+st.restart {
-		return record.LeaveForDeadline, fmt.Sprintf("%s of work left and %s to do it in: were the spot machine taken "+
-			"before the next look, not even on-demand would be in time",
-			record.Rounded(work), record.Rounded(left))
-	}
-	table := st.table()
-	if table == nil || st.usd <= 0 || !resumes || now.Sub(st.Attempt.Started) < settledStarts*st.restart {
+	if tooLate {
 		return "", ""
 	}
-	if !dated {
+	if leaves {
+		return record.LeaveForDeadline, fmt.Sprintf("%s of work left and %s to do it in: were the spot machine taken "+
+			"before the next look, not even on-demand would be in time",
+			record.Rounded(needs.work), record.Rounded(needs.left))
+	}
+	work, left := own.work, own.left
+	table := st.table()
+	if table == nil || st.usd <= 0 || !st.spec.Resumes() || now.Sub(st.Attempt.Started) < settledStarts*st.restart {
+		return "", ""
+	}
+	if !own.dated {
+		o := st.Cluster.Offer
+		whole := st.spec.Time.For(o.InstanceType, o.Accelerator, o.AccelCount)
 		left = time.Duration(float64(whole) * record.UndatedStretch)
 	}
 	if worth := table.MaxUSD(record.Hours(work), record.Hours(left)); st.usd > worth+1e-9 {
@@ -136,14 +196,6 @@ func Free(job record.Job, bids *record.Bids, task *dag.Task, index int) bool {
 	st.Cluster.Task = index
 	return job.BudgetUSD == 0 && len(bids.FinishBy) == 0 &&
 		(st.table() == nil || !task.Resumes())
-}
-
-// left is the time until the task has to be done; dated is false where nothing says when.
-func (st *staying) left(now time.Time) (left time.Duration, dated bool) {
-	if i := st.Cluster.Task; i < len(st.bids.FinishBy) {
-		return st.bids.FinishBy[i].Sub(now), true
-	}
-	return 0, false
 }
 
 func (st *staying) table() *worthTable {
