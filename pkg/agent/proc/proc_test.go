@@ -297,19 +297,3 @@ func TestSweepFindsProcessesByTheirMachine(t *testing.T) {
 		t.Errorf("Wait: %v", err)
 	}
 }
-
-// The shell hears of a signal before the program that it waits for, though that is in a group of its own: else it would
-// start the next program, which nobody tells.
-func TestAShellHearsOfASignalBeforeItsProgramEnds(t *testing.T) {
-	if _, err := exec.LookPath("setsid"); err != nil {
-		t.Skip(err)
-	}
-	for range 20 {
-		r := start(t, proc.Spec{}, `trap 'exit 3' TERM; setsid sh -c 'echo ready; exec sleep 1000'; echo went on; sleep 1000`)
-		r.line(t)
-		r.Terminate(time.Hour)
-		if exit, err := r.Wait(); err != nil || exit.Code != 3 {
-			t.Fatalf("%+v, %v: %q", exit, err, r.rest(t))
-		}
-	}
-}

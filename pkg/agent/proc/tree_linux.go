@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -36,18 +35,18 @@ func treeLeft(int) bool {
 }
 
 // signalTree sends sig to every descendant of this process: to the group as one, so that none slips through by forking,
-// while any of it is there (its number cannot belong to another group then), and then to those outside of it one by
-// one, parents first. A shell whose program ends before it hears of the signal itself starts the next program, which
-// nobody would tell, and waits for that.
+// while any of it is there (its number cannot belong to another group then), and to those outside of it one by one.
 func signalTree(group int, sig syscall.Signal) {
-	below := descendants(os.Getpid())
-	if slices.ContainsFunc(below, func(p process) bool { return p.group == group }) {
-		_ = syscall.Kill(-group, sig)
-	}
-	for _, p := range below {
-		if p.group != group {
-			_ = syscall.Kill(p.pid, sig)
+	inGroup := false
+	for _, p := range descendants(os.Getpid()) {
+		if p.group == group {
+			inGroup = true
+			continue
 		}
+		_ = syscall.Kill(p.pid, sig)
+	}
+	if inGroup {
+		_ = syscall.Kill(-group, sig)
 	}
 }
 
