@@ -12,7 +12,6 @@
 package spread
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/tls"
@@ -43,7 +42,6 @@ type Config struct {
 
 const (
 	late        = 10 * time.Second
-	still       = time.Minute
 	dialWithin  = 2 * time.Second
 	beginWithin = 5 * time.Second // nodes begin together, but not at the same moment
 	doneWithin  = 2 * time.Second
@@ -147,7 +145,7 @@ func (e *Exchange) Get(ctx context.Context, rank int, id string) (stage.Given, e
 	if rank < 0 || rank >= len(e.peers) || rank == e.cfg.Rank || !e.hopes(rank) {
 		return stage.Given{}, errAbsent
 	}
-	request, watch := stage.NewWatch(ctx, cmp.Or(e.cfg.Still, still))
+	request, watch := stage.NewWatch(ctx, e.cfg.Still)
 	resp, err := e.call(request, http.MethodGet, rank, "/"+id)
 	if err != nil {
 		err = watch.Err(err)

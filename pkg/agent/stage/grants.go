@@ -123,7 +123,7 @@ func (t Transfer) once(ctx context.Context, x exchange) error {
 	}
 	var watch *Watch
 	if x.want.Op == grant.Get && x.rang == nil {
-		ctx, watch = NewWatch(ctx, cmp.Or(t.Still, stillFor))
+		ctx, watch = NewWatch(ctx, t.Still)
 		defer watch.Stop()
 	} else {
 		limit, cancel := context.WithTimeout(ctx, beginWithin+time.Duration(size/leastPace)*time.Second)

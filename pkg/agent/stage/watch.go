@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -22,8 +23,9 @@ type Watch struct {
 	cancel context.CancelCauseFunc
 }
 
-// NewWatch begins with the request, which is to be made with the context. Stop ends it.
+// NewWatch begins with the request, which is to be made with the context. Stop ends it. A limit of 0 is a minute.
 func NewWatch(ctx context.Context, limit time.Duration) (context.Context, *Watch) {
+	limit = cmp.Or(limit, stillFor)
 	ctx, cancel := context.WithCancelCause(ctx)
 	return ctx, &Watch{
 		limit: limit, ctx: ctx, cancel: cancel, timer: time.AfterFunc(limit, func() { cancel(ErrStalled) }),

@@ -109,6 +109,7 @@ func (st *staying) loadOthers(r book.Reader, spec *dag.Job) error {
 type need struct {
 	left    time.Duration // until it has to be done
 	dated   bool          // something says when
+	whole   time.Duration // of all of it, where it is
 	work    time.Duration // that is left of it
 	unsaved time.Duration // what has to be done when its machine is gone at once
 	after   time.Duration // what has to be done when it is told to leave
@@ -117,15 +118,15 @@ type need struct {
 // needs is what a task needs whose attempt runs.
 func (st *staying) needs(l Losing, spec *dag.Task, now time.Time) (n need) {
 	o := l.Cluster.Offer
-	whole := spec.Time.For(o.InstanceType, o.Accelerator, o.AccelCount)
-	n.unsaved = time.Duration(float64(whole) * (1 - l.Task.Progress))
+	n.whole = spec.Time.For(o.InstanceType, o.Accelerator, o.AccelCount)
+	n.unsaved = time.Duration(float64(n.whole) * (1 - l.Task.Progress))
 	doing := l.Attempt.Resumed
-	if whole > 0 && !l.Attempt.Started.IsZero() {
-		doing += now.Sub(l.Attempt.Started).Seconds() / whole.Seconds()
+	if n.whole > 0 && !l.Attempt.Started.IsZero() {
+		doing += now.Sub(l.Attempt.Started).Seconds() / n.whole.Seconds()
 	}
-	n.work = min(time.Duration(float64(whole)*(1-min(doing, 1))), n.unsaved)
+	n.work = min(time.Duration(float64(n.whole)*(1-min(doing, 1))), n.unsaved)
 	if n.after = n.work; !spec.Resumes() {
-		n.after = whole
+		n.after = n.whole
 	}
 	if i := l.Cluster.Task; i < len(st.bids.FinishBy) {
 		n.left, n.dated = st.bids.FinishBy[i].Sub(now), true
@@ -170,21 +171,19 @@ func (st *staying) leave(now time.Time) (why record.Leaving, reason string) {
 			"before the next look, not even on-demand would be in time",
 			record.Rounded(needs.work), record.Rounded(needs.left))
 	}
-	work, left := own.work, own.left
 	table := st.table()
 	if table == nil || st.usd <= 0 || !st.spec.Resumes() || now.Sub(st.Attempt.Started) < settledStarts*st.restart {
 		return "", ""
 	}
+	left := own.left
 	if !own.dated {
-		o := st.Cluster.Offer
-		whole := st.spec.Time.For(o.InstanceType, o.Accelerator, o.AccelCount)
-		left = time.Duration(float64(whole) * record.UndatedStretch)
+		left = time.Duration(float64(own.whole) * record.UndatedStretch)
 	}
-	if worth := table.MaxUSD(record.Hours(work), record.Hours(left)); st.usd > worth+1e-9 {
+	if worth := table.MaxUSD(record.Hours(own.work), record.Hours(left)); st.usd > worth+1e-9 {
 		return record.LeaveForPrice,
 			fmt.Sprintf("spot costs %.4f USD/h now and is worth %.4f at most with %s of work left: on-demand is "+
 				"cheaper to the end",
-				st.usd, worth, record.Rounded(work))
+				st.usd, worth, record.Rounded(own.work))
 	}
 	return "", ""
 }

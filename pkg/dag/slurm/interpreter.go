@@ -5,6 +5,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/tradewind-broker/tradewind/pkg/dag/kubernetes/podtext"
 )
 
 // interpreter is what a script's first line says that it is run by.
@@ -63,7 +65,7 @@ func (in interpreter) runs(prelude, script string) string {
 	written(&b, ".slurm/script", script)
 	b.WriteString("exec")
 	for _, word := range in.words {
-		b.WriteString(" " + quote(word))
+		b.WriteString(" " + podtext.Quote(word))
 	}
 	b.WriteString(" .slurm/script\n")
 	return b.String()
@@ -77,6 +79,3 @@ func written(b *strings.Builder, name, text string) {
 	}
 	fmt.Fprintf(b, "cat >%s <<'%s'\n%s\n%s\n", name, end, strings.TrimRight(text, "\n"), end)
 }
-
-// quote is a word that a shell takes as it is.
-func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/tradewind-broker/tradewind/pkg/dag/kubernetes/podtext"
 )
 
 // prelude is what a script finds of Slurm: its variables, and srun. With several nodes the script runs on the first;
@@ -26,7 +28,7 @@ func prelude(a *asked, job string, nodes int) string {
 export SLURM_NNODES=%d SLURM_JOB_NUM_NODES=%d SLURM_NTASKS=%d SLURM_NPROCS=%d
 export SLURM_NTASKS_PER_NODE=%d SLURM_CPUS_PER_TASK=%d SLURM_NODEID=0 SLURM_PROCID=0 SLURM_LOCALID=0
 export SLURM_SUBMIT_DIR="$PWD" SLURM_CPUS_ON_NODE=%d SLURM_JOB_CPUS_PER_NODE=%s SLURM_TASKS_PER_NODE=%s
-`, id, id, quote(job), nodes, nodes, a.tasks, a.tasks, a.perNode, a.cpus, cpus, onNode(cpus), onNode(a.perNode))
+`, id, id, podtext.Quote(job), nodes, nodes, a.tasks, a.tasks, a.perNode, a.cpus, cpus, onNode(cpus), onNode(a.perNode))
 	switch {
 	case a.memory > 0:
 		fmt.Fprintf(&b, "export SLURM_MEM_PER_NODE=%.0f\n", float64(a.memory)*1024)
