@@ -144,6 +144,15 @@ type LaunchSpec struct {
 	KnownBy map[string]string
 }
 
+// ImageFault is the kind of an error of a launch's image: the fault of a task that names it. One that the deployment
+// names for a class of machines is no fault of the task, and others may have theirs.
+func (s LaunchSpec) ImageFault() Kind {
+	if s.Image != "" {
+		return Invalid
+	}
+	return Quota
+}
+
 // Rule is where machines stand: one of Spread, Pack and Apart is set. Levels are zone, rack and machine.
 type Rule struct {
 	// Group names the launches whose machines a rule that spreads or packs is about, this one's among them.

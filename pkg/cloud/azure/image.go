@@ -110,8 +110,7 @@ func (c *Cloud) image(spec cloud.LaunchSpec) (*armcompute.ImageReference, int32,
 	return ref, floor, nil
 }
 
-// ofImage types that a launch's image may not be read: the fault of a task that names it, and no reason to keep others
-// from this cloud. One that the deployment names for a class of machines is no fault of the task.
+// ofImage types that a launch's image may not be read: no reason to keep others from this cloud.
 func ofImage(spec cloud.LaunchSpec, err error) error {
 	e := asError(err)
 	if e == nil || e.Code != "LinkedAuthorizationFailed" {
@@ -122,11 +121,7 @@ func ofImage(spec cloud.LaunchSpec, err error) error {
 		!strings.Contains(words, "microsoft.compute/galleries/") {
 		return err
 	}
-	kind := cloud.Quota
-	if spec.Image != "" {
-		kind = cloud.Invalid
-	}
-	return fail(kind, e.Code, "the image may not be read: %s", e.Message)
+	return fail(spec.ImageFault(), e.Code, "the image may not be read: %s", e.Message)
 }
 
 func badImage(name string) error {

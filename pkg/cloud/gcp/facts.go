@@ -171,22 +171,13 @@ func (c *Cloud) image(ctx context.Context, spec cloud.LaunchSpec, t machineType)
 	})
 	switch {
 	case isGone(err):
-		return i, fail(blamed(spec), codeNoImage, "image %s is not there, or may not be read", name)
+		return i, fail(spec.ImageFault(), codeNoImage, "image %s is not there, or may not be read", name)
 	case isForbidden(err):
-		return i, fail(blamed(spec), codeNoImage, "image %s may not be read: %s", name, message(err))
+		return i, fail(spec.ImageFault(), codeNoImage, "image %s may not be read: %s", name, message(err))
 	case err == nil && i.arch != "" && i.arch != t.arch:
 		return i, fail(cloud.Invalid, codeNoImage, "image %s is for %s, the machine is %s", name, i.arch, t.arch)
 	}
 	return i, err
-}
-
-// blamed is the kind of an error of a launch's image: the fault of a task that names it. One that the deployment names
-// for a class of machines is no fault of the task, and others may have theirs.
-func blamed(spec cloud.LaunchSpec) cloud.Kind {
-	if spec.Image != "" {
-		return cloud.Invalid
-	}
-	return cloud.Quota
 }
 
 // ofImage types what Google refuses because of a launch's image, which it may be able to read and not to use: others of
@@ -194,7 +185,7 @@ func blamed(spec cloud.LaunchSpec) cloud.Kind {
 func ofImage(spec cloud.LaunchSpec, err error) error {
 	var e *cloud.Error
 	if errors.As(Typed(err), &e) && e.Kind == cloud.Auth && strings.Contains(e.Message, "compute.images.") {
-		return fail(blamed(spec), codeNoImage, "%s", e.Message)
+		return fail(spec.ImageFault(), codeNoImage, "%s", e.Message)
 	}
 	return err
 }
