@@ -297,3 +297,27 @@ func TestSweepFindsProcessesByTheirMachine(t *testing.T) {
 		t.Errorf("Wait: %v", err)
 	}
 }
+
+// A shell with job control, as an interactive one, hears of a signal before the program that it waits for: else it would
+// start the next program, which nobody tells.
+func TestAShellHearsOfASignalBeforeItsProgramEnds(t *testing.T) {
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip(err)
+	}
+	for range 10 {
+		// The more there is to tell, the longer a shell that is told last has for its next line.
+		r := start(t, proc.Spec{}, "exec "+bash+` -c '
+set -m; trap "exit 3" TERM
+sh -c "for i in 1 2 3 4 5 6 7 8 9; do for j in 1 2 3 4 5 6 7 8 9; do sleep 1000 & done; done; echo ready; exec sleep 1000"
+echo went on; sleep 1000'`)
+		r.line(t)
+		r.Terminate(time.Hour)
+		if exit, err := r.Wait(); err != nil || exit.Code != 3 {
+			t.Fatalf("%+v, %v", exit, err)
+		}
+		if rest := r.rest(t); strings.Contains(rest, "went on") {
+			t.Fatalf("the script went on: %q", rest)
+		}
+	}
+}

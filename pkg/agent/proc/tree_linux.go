@@ -36,24 +36,35 @@ func treeLeft(int) bool {
 
 // signalTree sends sig to every descendant of this process: to the group as one, so that none slips through by forking,
 // while any of it is there (its number cannot belong to another group then), and to those outside of it one by one.
+//
+// Programs in sessions of their own hear first, so that who started them (torchrun its workers) still waits for them
+// when it hears itself. Other groups of the task's session come last: they are jobs of a shell, and a shell that sees
+// one end before it has heard the signal starts the next line of its script, which nobody tells.
 func signalTree(group int, sig syscall.Signal) {
 	inGroup := false
+	var jobs []process
 	for _, p := range descendants(os.Getpid()) {
-		if p.group == group {
+		switch {
+		case p.group == group:
 			inGroup = true
-			continue
+		case p.session == group:
+			jobs = append(jobs, p)
+		default:
+			_ = syscall.Kill(p.pid, sig)
 		}
-		_ = syscall.Kill(p.pid, sig)
 	}
 	if inGroup {
 		_ = syscall.Kill(-group, sig)
+	}
+	for _, p := range jobs {
+		_ = syscall.Kill(p.pid, sig)
 	}
 }
 
 // process is what /proc/PID/stat says of one.
 type process struct {
-	pid, parent, group int
-	start              uint64 // clock ticks after boot
+	pid, parent, group, session int
+	start                       uint64 // clock ticks after boot
 }
 
 // descendants lists the processes below root, from one look at /proc.
@@ -93,7 +104,7 @@ func pids() []int {
 
 var errStat = errors.New("proc: unreadable stat")
 
-// readStat reads /proc/PID/stat (proc_pid_stat(5)): fields 4, 5 and 22. The name, field 2, may hold anything, so
+// readStat reads /proc/PID/stat (proc_pid_stat(5)): fields 4 to 6 and 22. The name, field 2, may hold anything, so
 // fields are counted from its closing bracket.
 func readStat(pid int) (process, error) {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
@@ -109,9 +120,10 @@ func readStat(pid int) (process, error) {
 		return process{}, errStat
 	}
 	p := process{pid: pid}
-	var errs [3]error
+	var errs [4]error
 	p.parent, errs[0] = strconv.Atoi(fields[1])
 	p.group, errs[1] = strconv.Atoi(fields[2])
-	p.start, errs[2] = strconv.ParseUint(fields[19], 10, 64)
+	p.session, errs[2] = strconv.Atoi(fields[3])
+	p.start, errs[3] = strconv.ParseUint(fields[19], 10, 64)
 	return p, errors.Join(errs[:]...)
 }
