@@ -33,6 +33,7 @@ func Forward(ctx context.Context, b Asked, w Where, listener net.Listener, port 
 			if err := g.carry(conn); err != nil && ctx.Err() == nil {
 				_, _ = io.WriteString(p.Err, "tradewind: "+err.Error()+"\n")
 			}
+			_ = conn.Close() // only now: who is refused finds the reason there
 		})
 	}
 	err = g.close()
@@ -43,11 +44,11 @@ func Forward(ctx context.Context, b Asked, w Where, listener net.Listener, port 
 	return err
 }
 
-// carry carries one connection.
+// carry carries one connection. Where there is none to the port, it leaves conn open.
 func (g *guest) carry(conn net.Conn) error {
 	to, err := g.dial()
 	if err != nil {
-		return errors.Join(err, conn.Close())
+		return err
 	}
 	to.carry(conn)
 	return nil
