@@ -298,8 +298,8 @@ func TestSweepFindsProcessesByTheirMachine(t *testing.T) {
 	}
 }
 
-// A shell with job control, as an interactive one, hears of a signal before the program that it waits for: else it would
-// start the next program, which nobody tells.
+// A shell with job control, as an interactive one, hears of a signal before the program that it waits for: else it
+// would start the next program, which nobody tells.
 func TestAShellHearsOfASignalBeforeItsProgramEnds(t *testing.T) {
 	bash, err := exec.LookPath("bash")
 	if err != nil {
@@ -309,7 +309,8 @@ func TestAShellHearsOfASignalBeforeItsProgramEnds(t *testing.T) {
 		// The more there is to tell, the longer a shell that is told last has for its next line.
 		r := start(t, proc.Spec{}, "exec "+bash+` -c '
 set -m; trap "exit 3" TERM
-sh -c "for i in 1 2 3 4 5 6 7 8 9; do for j in 1 2 3 4 5 6 7 8 9; do sleep 1000 & done; done; echo ready; exec sleep 1000"
+sh -c "for i in 1 2 3 4 5 6 7 8 9; do for j in 1 2 3 4 5 6 7 8 9; do sleep 1000 & done; done
+echo ready; exec sleep 1000"
 echo went on; sleep 1000'`)
 		r.line(t)
 		r.Terminate(time.Hour)
