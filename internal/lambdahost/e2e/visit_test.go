@@ -74,8 +74,12 @@ func TestACommandRunsBesideATaskOfADeployment(t *testing.T) {
 				}}, []string{"exec", "--endpoint", w.api.URL, "last", "t", "--", "cat"})
 			})
 		}
-		if _, errs, code := run(strings.NewReader(""), "exec", "last", "t", "--", "touch", "go"); code != 0 {
+		folder, errs, code := run(strings.NewReader(""), "exec", "last", "t", "--", "pwd")
+		if code != 0 {
 			t.Errorf("exit %d %s", code, errs)
+		}
+		if err := os.WriteFile(filepath.Join(strings.TrimSpace(folder), "go"), nil, 0o600); err != nil {
+			t.Error(err)
 		}
 	}()
 	over <- w.untilOver(ctx, func(i types.Instance) { w.boot(ctx, i) })

@@ -102,7 +102,7 @@ func (r *running) run(ctx context.Context, start tunnel.Start, notes tunnel.Line
 	}
 	exit, err := tree.Wait()
 	r.copied.Wait()
-	if cause != nil {
+	if cause != nil && (exit.Told || err != nil) { // it may have ended by itself, and the attempt for that reason
 		err = words(cause)
 	}
 	return exit, err

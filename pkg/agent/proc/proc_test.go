@@ -113,7 +113,7 @@ func TestTerminateLetsATaskFinishWithinItsGrace(t *testing.T) {
 	r.line(t)
 	r.Terminate(time.Minute)
 	exit, err := r.Wait()
-	if got := r.rest(t); err != nil || exit != (proc.Exit{}) || !strings.HasSuffix(got, "saved\n") {
+	if got := r.rest(t); err != nil || exit != (proc.Exit{Told: true}) || !strings.HasSuffix(got, "saved\n") {
 		t.Errorf("exit %+v, %v, output %q", exit, err, got)
 	}
 }
@@ -138,7 +138,7 @@ func TestWhoeverIgnoresTerminateIsKilled(t *testing.T) {
 	r.Terminate(time.Hour)
 	r.Terminate(time.Millisecond) // shortens the first
 	exit, err := r.Wait()
-	if err != nil || exit != (proc.Exit{Code: 137, Signal: syscall.SIGKILL}) {
+	if err != nil || exit != (proc.Exit{Code: 137, Signal: syscall.SIGKILL, Told: true}) {
 		t.Errorf("exit %+v, %v", exit, err)
 	}
 	r.rest(t)

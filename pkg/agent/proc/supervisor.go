@@ -74,6 +74,7 @@ type tending struct {
 	pid    int // of the task's first process and of its group
 	linger time.Duration
 	exit   *status // nil while the first process runs
+	told   bool    // to end
 
 	orders <-chan order     // closed when the owner is gone
 	reaped <-chan reaped    // closed when no child is left
@@ -168,6 +169,7 @@ func (t *tending) tend() {
 				t.kill()
 				continue
 			}
+			t.told = true
 			t.end(o.Grace)
 		case <-t.killAt:
 			t.kill()
@@ -178,6 +180,7 @@ func (t *tending) tend() {
 				t.poll = time.Tick(killRound)
 			case r.pid == t.pid:
 				t.exit = ended(r.ws)
+				t.exit.Told = t.told
 				t.end(t.linger)
 			}
 		case <-t.poll:

@@ -65,6 +65,7 @@ type Spec struct {
 type Exit struct {
 	Code   int            // its exit code, or 128 plus the signal
 	Signal syscall.Signal // 0 when it was not killed
+	Told   bool           // it still ran when it was told to end
 }
 
 // Tree is a process tree that runs or ran. Its methods are safe for concurrent use.
@@ -99,6 +100,7 @@ type status struct {
 	Ended  bool   `json:"ended,omitempty"`
 	Code   int    `json:"code,omitempty"`
 	Signal int    `json:"signal,omitempty"`
+	Told   bool   `json:"told,omitempty"`
 	Error  string `json:"error,omitempty"`
 }
 
@@ -187,7 +189,7 @@ func (t *Tree) follow(statuses *os.File, lines *json.Decoder) {
 		t.err = fmt.Errorf("%w: %w", ErrLost, err)
 		return
 	}
-	t.exit = Exit{Code: last.Code, Signal: syscall.Signal(last.Signal)}
+	t.exit = Exit{Code: last.Code, Signal: syscall.Signal(last.Signal), Told: last.Told}
 }
 
 // Done is closed when nothing of the tree is left.

@@ -1,0 +1,104 @@
+//go:build unix
+
+package beside_test
+
+import (
+	"bufio"
+	"context"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/agent/beside"
+	"github.com/tradewind-broker/tradewind/pkg/agent/proc"
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/store/mem"
+	"github.com/tradewind-broker/tradewind/pkg/tunnel"
+	"github.com/tradewind-broker/tradewind/pkg/tunnel/relay"
+)
+
+func TestMain(m *testing.M) {
+	proc.Reexec()
+	os.Exit(m.Run())
+}
+
+// calls are one side's.
+type calls struct {
+	relay   *relay.Relay
+	out, in string
+}
+
+func (c calls) Send(ctx context.Context, offset int64, piece []byte) error {
+	return c.relay.Append(ctx, c.out, offset, piece)
+}
+
+func (c calls) Receive(ctx context.Context, offset int64, wait time.Duration) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	return c.relay.Read(ctx, c.in, offset)
+}
+
+// A command may be what ends the task beside which it runs, so that the attempt is over when its own end is noticed.
+// The person hears its exit code nevertheless, and of one that was cut off that the attempt is over.
+func TestACommandThatEndedByItselfSaysItsCodeThoughTheAttemptIsOver(t *testing.T) {
+	for _, c := range []struct {
+		name, script string
+		exit         int
+		reason       string
+	}{
+		// What it leaves behind ignores SIGTERM, and says when the command itself has gone.
+		{"ended", `me=$$; (trap "" TERM; while kill -0 $me; do sleep 0.01; done 2>/dev/null; echo now; sleep 1000) & exit 3`, 3, ""},
+		{"cut off", `echo now; exec sleep 1000`, 0, "the attempt is over"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := relay.New(mem.New(), time.Now, time.Millisecond)
+			attempt, over := context.WithCancel(t.Context())
+			defer over()
+			place := beside.Place{Grace: time.Millisecond, Command: func(argv []string, _ bool, _ string) (proc.Spec, error) {
+				return proc.Spec{Argv: argv, Env: os.Environ(), Linger: time.Hour}, nil
+			}}
+			ended := make(chan wire.VisitEnded, 1)
+			go func() {
+				ended <- beside.Serve(attempt, calls{r, "down", "up"}, wire.Visit{Number: 1, Kind: string(tunnel.Exec)}, place)
+			}()
+			heard := person(t, tunnel.Connect(t.Context(), calls{r, "up", "down"}), c.script, over)
+			got := <-ended
+			switch {
+			case c.reason != "":
+				if got.Exit != nil || got.Reason != c.reason || heard.Error != c.reason {
+					t.Errorf("it ended with %+v, and the person heard %+v", got, heard)
+				}
+			case got.Exit == nil || *got.Exit != c.exit || heard.Exit == nil || *heard.Exit != c.exit:
+				t.Errorf("it ended with %+v, and the person heard %+v", got, heard)
+			}
+		})
+	}
+}
+
+// person has a script run, calls over at its first line, and returns what is said of its end.
+func person(t *testing.T, conn *tunnel.Conn, script string, over func()) (last tunnel.Note) {
+	t.Helper()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	defer conn.Close() //nolint:errcheck // a test's
+	must(tunnel.Met(conn))
+	mux, err := tunnel.Person(conn)
+	must(err)
+	control, err := tunnel.Open(mux, tunnel.Control)
+	must(err)
+	must(tunnel.Say(control, tunnel.Start{Command: []string{"/bin/sh", "-c", script}}))
+	main, err := tunnel.Open(mux, tunnel.Main)
+	must(err)
+	_, err = tunnel.Open(mux, tunnel.Errors)
+	must(err)
+	_, err = bufio.NewReader(main).ReadString('\n')
+	must(err)
+	over()
+	must(tunnel.NewLines(control).Next(&last))
+	must(control.Close())
+	return last
+}
