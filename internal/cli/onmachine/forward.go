@@ -30,7 +30,12 @@ func Forward(ctx context.Context, b Asked, w Where, listener net.Listener, port 
 			break
 		}
 		open.Go(func() {
-			if err := g.carry(conn); err != nil && ctx.Err() == nil {
+			to, err := g.dial()
+			if err == nil {
+				to.carry(conn)
+				return
+			}
+			if ctx.Err() == nil {
 				_, _ = io.WriteString(p.Err, "tradewind: "+err.Error()+"\n")
 			}
 			_ = conn.Close() // only now: who is refused finds the reason there
@@ -42,16 +47,6 @@ func Forward(ctx context.Context, b Asked, w Where, listener net.Listener, port 
 		return nil // who forwards has seen enough
 	}
 	return err
-}
-
-// carry carries one connection. Where there is none to the port, it leaves conn open.
-func (g *guest) carry(conn net.Conn) error {
-	to, err := g.dial()
-	if err != nil {
-		return err
-	}
-	to.carry(conn)
-	return nil
 }
 
 // dialled is a connection to a port of the machine.
