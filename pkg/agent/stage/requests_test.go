@@ -377,8 +377,8 @@ func TestAGrantThatHasEndedIsRenewed(t *testing.T) {
 	}
 }
 
-// A file of many ranges is asked for by several at a time, and each is where it belongs.
-func TestRangesOfALongFileComeTogether(t *testing.T) {
+// A file of many ranges, of which several are on their way at a time, has each where it belongs.
+func TestRangesOfALongFileComeToTheirPlaces(t *testing.T) {
 	const ranges = 33
 	var content strings.Builder
 	for i := range ranges {
@@ -394,8 +394,5 @@ func TestRangesOfALongFileComeTogether(t *testing.T) {
 	got, err := os.ReadFile(filepath.Join(dir, "long"))
 	if err != nil || string(got) != content.String() {
 		t.Fatalf("%d bytes of %d, %v", len(got), content.Len(), err)
-	}
-	if asked := len(b.asked("GET")); asked > ranges/2+2 {
-		t.Errorf("%d requests for %d ranges", asked, ranges+1)
 	}
 }
