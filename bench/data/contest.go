@@ -2,7 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,6 +27,7 @@ type contender struct {
 	name         string
 	run          func(context.Context) (usage, error)
 	check, clean func(context.Context) error
+	reads        string // folder of the server with what is read; "" when it is not known
 }
 
 // result is what a contender took, each time.
@@ -40,7 +45,7 @@ func (c contest) hold(ctx context.Context, s settings) ([]*result, error) {
 	for i, one := range c.contenders {
 		results[i] = &result{contender: one}
 	}
-	if _, err := c.turn(ctx, c.contenders[0]); err != nil {
+	if _, err := c.turn(ctx, s, c.contenders[0]); err != nil {
 		return nil, err
 	}
 	var took time.Duration
@@ -50,7 +55,7 @@ func (c contest) hold(ctx context.Context, s settings) ([]*result, error) {
 				i = len(results) - 1 - i
 			}
 			r := results[(i+n)%len(results)]
-			u, err := c.turn(ctx, r.contender)
+			u, err := c.turn(ctx, s, r.contender)
 			if err != nil {
 				return nil, err
 			}
@@ -63,9 +68,15 @@ func (c contest) hold(ctx context.Context, s settings) ([]*result, error) {
 }
 
 // turn has one contender do the work, and compares what came of it.
-func (c contest) turn(ctx context.Context, one contender) (u usage, err error) {
+func (c contest) turn(ctx context.Context, s settings, one contender) (u usage, err error) {
 	if err = one.clean(ctx); err == nil {
+		err = before(s.dir, c.work.bytes())
+	}
+	if err == nil {
 		syscall.Sync() // what one has written is not on the other's time
+		err = read(one.reads)
+	}
+	if err == nil {
 		u, err = one.run(ctx)
 	}
 	if err == nil {
@@ -78,6 +89,38 @@ func (c contest) turn(ctx context.Context, one contender) (u usage, err error) {
 		return u, fmt.Errorf("%s, %s: %w", c.what, one.name, err)
 	}
 	return u, nil
+}
+
+// before writes a file and removes it, so that each contender follows the same: how the last one has written decides in
+// how many pieces free memory lies, and who comes next may need up to three times as long.
+func before(dir string, bytes int64) (err error) {
+	f, err := os.CreateTemp(dir, "tradewind-data-before-*")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close(), os.Remove(f.Name())) }()
+	for some := make([]byte, 1<<20); bytes > 0 && err == nil; bytes -= int64(len(some)) {
+		_, err = f.Write(some[:min(int64(len(some)), bytes)])
+	}
+	return err
+}
+
+// read has memory hold what a server is about to be asked for: what fewer contenders read had gone from it.
+func read(dir string) error {
+	if dir == "" {
+		return nil
+	}
+	return filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		f, err := os.Open(path) //nolint:gosec // of the server that the benchmark has started
+		if err != nil {
+			return err
+		}
+		_, err = io.Copy(io.Discard, f)
+		return errors.Join(err, f.Close())
+	})
 }
 
 // peer says that ours is compared with it.
@@ -97,19 +140,22 @@ func wall(u usage) float64 { return u.wall.Seconds() }
 func cpu(u usage) float64  { return u.cpu.Seconds() }
 func peak(u usage) float64 { return float64(u.peak >> 20) }
 
-// ratio is the median, over the rounds, of what the fastest peer took to what r took: above one, r is faster.
-func (r *result) ratio(all []*result, of func(usage) float64) float64 {
-	ratios := &result{}
-	for n := range r.took {
-		least := 0.0
-		for _, p := range all {
-			if v := of(p.took[n]); p.peer() && (least == 0 || v < least) {
-				least = v
-			}
+// ratio is what the faster peer took to what r took: above one, r is faster. Of each peer it is the median over the
+// rounds, as a busy minute of the machine meets all of a round; the faster peer is the one with the least.
+func (r *result) ratio(all []*result) float64 {
+	least := math.Inf(1)
+	for _, p := range all {
+		if !p.peer() {
+			continue
 		}
-		ratios.took = append(ratios.took, usage{wall: time.Duration(least / of(r.took[n]) * float64(time.Second))})
+		ratios := &result{}
+		for n := range r.took {
+			slower := wall(p.took[n]) / wall(r.took[n])
+			ratios.took = append(ratios.took, usage{wall: time.Duration(slower * float64(time.Second))})
+		}
+		least = min(least, ratios.median(wall))
 	}
-	return ratios.median(wall)
+	return least
 }
 
 // line writes the results of a row.
@@ -122,7 +168,7 @@ func (c contest) line(results []*result) string {
 		}
 		ratio := ""
 		if strings.HasPrefix(r.name, "tradewind") && slices.ContainsFunc(results, (*result).peer) {
-			ratio = fmt.Sprintf("%.2f", r.ratio(results, wall))
+			ratio = fmt.Sprintf("%.2f", r.ratio(results))
 		}
 		fmt.Fprintf(&b, "| %s | %s | %.2f | %s | %.2f | %.0f | %s |\n", c.what, r.name, r.median(wall), pace,
 			r.median(cpu), r.median(peak), ratio)
@@ -183,8 +229,8 @@ func (b *bench) uploads(at *place, what string, w workload) contest {
 // arrived compares what a program has uploaded with the source.
 func (b *bench) arrived(ctx context.Context, p program, at *place, prefix string, w workload, back string) error {
 	reader, mine := p.(ours)
-	if at.files != "" && (!mine || reader.plain) { // it lies there as it is
-		return w.same(b.source(w), filepath.Join(at.files, filepath.FromSlash(prefix)))
+	if dir := at.below(prefix); dir != "" && (!mine || reader.plain) { // it lies there as it is
+		return w.same(b.source(w), dir)
 	}
 	if !mine {
 		reader = ours{plain: true}
@@ -218,6 +264,7 @@ func (b *bench) downloads(ctx context.Context, at *place, what string, w workloa
 			run:   func(ctx context.Context) (usage, error) { return p.download(ctx, at, prefix, dir) },
 			clean: fresh(dir),
 			check: func(context.Context) error { return w.same(b.source(w), dir) },
+			reads: at.below(prefix),
 		})
 	}
 	return c, nil

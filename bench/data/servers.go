@@ -37,6 +37,14 @@ type place struct {
 	stop  func()
 }
 
+// below is the folder in which the objects of a prefix lie; "" where they lie elsewhere.
+func (p *place) below(prefix string) string {
+	if p.files == "" {
+		return ""
+	}
+	return filepath.Join(p.files, filepath.FromSlash(prefix))
+}
+
 // bucketName is the same in every place.
 const bucketName = "bench"
 
@@ -162,7 +170,7 @@ func absent(err error) bool {
 // empty removes all objects below a prefix of the place.
 func (p *place) empty(ctx context.Context, prefix string) error {
 	if p.files != "" {
-		return os.RemoveAll(filepath.Join(p.files, filepath.FromSlash(prefix)))
+		return os.RemoveAll(p.below(prefix))
 	}
 	for {
 		page, err := p.store.List(ctx, p.uri+"/"+prefix+"/", "")
