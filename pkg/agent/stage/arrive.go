@@ -43,6 +43,19 @@ func pour(to io.Writer, from io.Reader, length int64, by io.Writer) error {
 	return nil
 }
 
+// inTurn writes to a file that is written to elsewhere as well. A file system lets one in at a time, and has the others
+// use up a processor meanwhile; here they sleep.
+type inTurn struct {
+	turn *sync.Mutex
+	to   io.Writer
+}
+
+func (w inTurn) Write(p []byte) (int, error) {
+	w.turn.Lock()
+	defer w.turn.Unlock()
+	return w.to.Write(p)
+}
+
 // smalls are what small files are read into before they are written: they are checked before the disk sees them.
 var smalls = sync.Pool{New: func() any { return new([bundledSize + 1]byte) }}
 

@@ -49,6 +49,8 @@ type incoming struct {
 	wanted
 	part int64 // bytes of a range
 
+	writes sync.Mutex // one at a time
+
 	mu     sync.Mutex
 	f      *os.File // once the first range comes
 	etag   string   // of the object that is read
@@ -306,8 +308,8 @@ func (t Transfer) bring(ctx context.Context, g *getting) error {
 		if err != nil {
 			return err
 		}
-		sum := crc32.New(castagnoli)
-		if err := pour(io.NewOffsetWriter(f, rang.From), body, length, append(by, sum)); err != nil {
+		sum, to := crc32.New(castagnoli), inTurn{&in.writes, io.NewOffsetWriter(f, rang.From)}
+		if err := pour(to, body, length, append(by, sum)); err != nil {
 			return err
 		}
 		if sums := in.file.Sums; len(sums) > 0 && sum.Sum32() != sums[g.index] {
