@@ -45,7 +45,7 @@ func (c contest) hold(ctx context.Context, s settings) ([]*result, error) {
 	for i, one := range c.contenders {
 		results[i] = &result{contender: one}
 	}
-	if _, err := c.turn(ctx, s, c.contenders[0]); err != nil {
+	if _, err := c.turn(ctx, s.dir, c.contenders[0]); err != nil {
 		return nil, err
 	}
 	var took time.Duration
@@ -55,7 +55,7 @@ func (c contest) hold(ctx context.Context, s settings) ([]*result, error) {
 				i = len(results) - 1 - i
 			}
 			r := results[(i+n)%len(results)]
-			u, err := c.turn(ctx, s, r.contender)
+			u, err := c.turn(ctx, s.dir, r.contender)
 			if err != nil {
 				return nil, err
 			}
@@ -68,9 +68,9 @@ func (c contest) hold(ctx context.Context, s settings) ([]*result, error) {
 }
 
 // turn has one contender do the work, and compares what came of it.
-func (c contest) turn(ctx context.Context, s settings, one contender) (u usage, err error) {
+func (c contest) turn(ctx context.Context, dir string, one contender) (u usage, err error) {
 	if err = one.clean(ctx); err == nil {
-		err = before(s.dir, c.work.bytes())
+		err = before(dir, c.work.bytes())
 	}
 	if err == nil {
 		syscall.Sync() // what one has written is not on the other's time
@@ -94,7 +94,7 @@ func (c contest) turn(ctx context.Context, s settings, one contender) (u usage, 
 // before writes a file and removes it, so that each contender follows the same: how the last one has written decides in
 // how many pieces free memory lies, and who comes next may need up to three times as long.
 func before(dir string, bytes int64) (err error) {
-	f, err := os.CreateTemp(dir, "tradewind-data-before-*")
+	f, err := os.Create(filepath.Join(dir, "before")) //nolint:gosec // of the folder for all files
 	if err != nil {
 		return err
 	}
@@ -132,6 +132,11 @@ func (r *result) median(of func(usage) float64) float64 {
 	for i, u := range r.took {
 		values[i] = of(u)
 	}
+	return median(values)
+}
+
+// median sorts the values.
+func median(values []float64) float64 {
 	slices.Sort(values)
 	return (values[(len(values)-1)/2] + values[len(values)/2]) / 2
 }
@@ -148,12 +153,11 @@ func (r *result) ratio(all []*result) float64 {
 		if !p.peer() {
 			continue
 		}
-		ratios := &result{}
-		for n := range r.took {
-			slower := wall(p.took[n]) / wall(r.took[n])
-			ratios.took = append(ratios.took, usage{wall: time.Duration(slower * float64(time.Second))})
+		ratios := make([]float64, len(r.took))
+		for n, own := range r.took {
+			ratios[n] = wall(p.took[n]) / wall(own)
 		}
-		least = min(least, ratios.median(wall))
+		least = min(least, median(ratios))
 	}
 	return least
 }

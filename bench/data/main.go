@@ -36,7 +36,7 @@ type settings struct {
 	width   int            // of the way to the store then, MB a second for all
 	spread  int64          // MiB of that input
 	only    *regexp.Regexp // of rows
-	dir     string
+	dir     string         // for all files
 	profile string
 	tell    func(string, ...any)
 }
@@ -106,6 +106,7 @@ func measure(ctx context.Context, s settings) (body string, err error) {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	s.dir = dir
 	b := &bench{dir: dir, mine: []program{ours{profile: s.profile}, ours{plain: true, profile: s.profile}}}
 	if path, err := peer("s5cmd"); err == nil {
 		b.peers = append(b.peers, s5cmd{path})

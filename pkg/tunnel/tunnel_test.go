@@ -13,14 +13,14 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store/mem"
 	"github.com/tradewind-broker/tradewind/pkg/tunnel"
 	"github.com/tradewind-broker/tradewind/pkg/tunnel/relay"
+	"github.com/tradewind-broker/tradewind/pkg/tunnel/tunneltest"
 )
 
 // side makes the calls of one side, of which some are lost before and some after they were taken.
 type side struct {
-	relay   *relay.Relay
-	out, in string
-	fails   func() bool
-	over    atomic.Bool
+	tunneltest.Calls
+	fails func() bool
+	over  atomic.Bool
 }
 
 var errLost = errors.New("lost")
@@ -32,7 +32,7 @@ func (s *side) Send(ctx context.Context, offset int64, piece []byte) error {
 	if s.fails() {
 		return errLost
 	}
-	err := s.relay.Append(ctx, s.out, offset, piece)
+	err := s.Calls.Send(ctx, offset, piece)
 	if err == nil && s.fails() {
 		err = errLost
 	}
@@ -46,9 +46,7 @@ func (s *side) Receive(ctx context.Context, offset int64, wait time.Duration) ([
 	if s.fails() {
 		return nil, errLost
 	}
-	ctx, cancel := context.WithTimeout(ctx, wait)
-	defer cancel()
-	piece, err := s.relay.Read(ctx, s.in, offset)
+	piece, err := s.Calls.Receive(ctx, offset, wait)
 	if err == nil && s.fails() {
 		err = errLost
 	}
@@ -66,8 +64,8 @@ func TestWhatIsSentArrivesOnce(t *testing.T) {
 		relays := [2]*relay.Relay{
 			relay.New(kept, time.Now, time.Millisecond), relay.New(kept, time.Now, time.Millisecond),
 		}
-		a := tunnel.Connect(context.Background(), &side{relay: relays[0], out: "up", in: "down", fails: fails})
-		b := tunnel.Connect(context.Background(), &side{relay: relays[1], out: "down", in: "up", fails: fails})
+		a := tunnel.Connect(context.Background(), &side{Calls: tunneltest.Calls{Relay: relays[0], Out: "up", In: "down"}, fails: fails})
+		b := tunnel.Connect(context.Background(), &side{Calls: tunneltest.Calls{Relay: relays[1], Out: "down", In: "up"}, fails: fails})
 		defer a.Close() //nolint:errcheck // a test's
 		defer b.Close() //nolint:errcheck // a test's
 		said := make([]byte, size)
@@ -114,7 +112,8 @@ func TestAStreamThatNobodyTakesHoldsItsSender(t *testing.T) {
 }
 
 func TestAVisitThatIsOverEndsItsConnection(t *testing.T) {
-	s := &side{relay: relay.New(mem.New(), time.Now, 0), out: "up", in: "down", fails: func() bool { return false }}
+	s := &side{Calls: tunneltest.Calls{Relay: relay.New(mem.New(), time.Now, 0), Out: "up", In: "down"},
+		fails: func() bool { return false }}
 	s.over.Store(true)
 	c := tunnel.Connect(t.Context(), s)
 	if _, err := c.Read(make([]byte, 1)); !errors.Is(err, tunnel.ErrEnded) {

@@ -15,27 +15,12 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store/mem"
 	"github.com/tradewind-broker/tradewind/pkg/tunnel"
 	"github.com/tradewind-broker/tradewind/pkg/tunnel/relay"
+	"github.com/tradewind-broker/tradewind/pkg/tunnel/tunneltest"
 )
 
 func TestMain(m *testing.M) {
 	proc.Reexec()
 	os.Exit(m.Run())
-}
-
-// calls are one side's.
-type calls struct {
-	relay   *relay.Relay
-	out, in string
-}
-
-func (c calls) Send(ctx context.Context, offset int64, piece []byte) error {
-	return c.relay.Append(ctx, c.out, offset, piece)
-}
-
-func (c calls) Receive(ctx context.Context, offset int64, wait time.Duration) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, wait)
-	defer cancel()
-	return c.relay.Read(ctx, c.in, offset)
 }
 
 // A command may be what ends the task beside which it runs, so that the attempt is over when its own end is noticed.
@@ -47,7 +32,8 @@ func TestACommandThatEndedByItselfSaysItsCodeThoughTheAttemptIsOver(t *testing.T
 		reason       string
 	}{
 		// What it leaves behind ignores SIGTERM, and says when the command itself has gone.
-		{"ended", `me=$$; (trap "" TERM; while kill -0 $me; do sleep 0.01; done 2>/dev/null; echo now; sleep 1000) & exit 3`, 3, ""},
+		{"ended", `me=$$
+			(trap "" TERM; while kill -0 $me; do sleep 0.01; done 2>/dev/null; echo now; sleep 1000) & exit 3`, 3, ""},
 		{"cut off", `echo now; exec sleep 1000`, 0, "the attempt is over"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -57,11 +43,13 @@ func TestACommandThatEndedByItselfSaysItsCodeThoughTheAttemptIsOver(t *testing.T
 			place := beside.Place{Grace: time.Millisecond, Command: func(argv []string, _ bool, _ string) (proc.Spec, error) {
 				return proc.Spec{Argv: argv, Env: os.Environ(), Linger: time.Hour}, nil
 			}}
+			machine := tunneltest.Calls{Relay: r, Out: "down", In: "up"}
 			ended := make(chan wire.VisitEnded, 1)
 			go func() {
-				ended <- beside.Serve(attempt, calls{r, "down", "up"}, wire.Visit{Number: 1, Kind: string(tunnel.Exec)}, place)
+				ended <- beside.Serve(attempt, machine, wire.Visit{Number: 1, Kind: string(tunnel.Exec)}, place)
 			}()
-			heard := person(t, tunnel.Connect(t.Context(), calls{r, "up", "down"}), c.script, over)
+			visitor := tunneltest.Calls{Relay: r, Out: "up", In: "down"}
+			heard := person(t, tunnel.Connect(t.Context(), visitor), c.script, over)
 			got := <-ended
 			switch {
 			case c.reason != "":

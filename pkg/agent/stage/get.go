@@ -296,7 +296,7 @@ func beyond(err error) bool {
 	return errors.As(err, &status) && status.status == http.StatusRequestedRangeNotSatisfiable
 }
 
-// bring writes a range to its place in the file, from another node where that has them, or from the store.
+// bring writes a range to its place in the file, from another node where that has it, or from the store.
 func (t Transfer) bring(ctx context.Context, g *getting) error {
 	in := g.in
 	rang := grant.Range{From: int64(g.index) * in.part, Length: in.part}

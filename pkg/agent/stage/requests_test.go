@@ -395,4 +395,8 @@ func TestRangesOfALongFileComeToTheirPlaces(t *testing.T) {
 	if err != nil || string(got) != content.String() {
 		t.Fatalf("%d bytes of %d, %v", len(got), content.Len(), err)
 	}
+	asked := slices.DeleteFunc(b.asked("GET"), func(key string) bool { return key != "in/long" })
+	if len(asked) != ranges+1 {
+		t.Errorf("%d requests for %d ranges", len(asked), ranges+1)
+	}
 }
