@@ -62,7 +62,9 @@ examples: frameworks build ## Run the examples of applications and frameworks on
 	for f in examples/applications/*.yaml examples/frameworks/*.yaml; do \
 		echo "== $$f"; wrong=$$(dirname $$f)/scenarios/$$(basename $$f); bin=$$PWD/$(TOOLS)/frameworks/bin; \
 		./$(BIN) run --state "$$state" $$f --env BIN=$$bin $$(! grep -q '^env: {PYTHON: python3}' $$f || echo --env PYTHON=$$bin/python3) \
-		  $$([ ! -e $$wrong ] || echo --scenario $$wrong); done
+		  $$([ ! -e $$wrong ] || echo --scenario $$wrong); \
+	  sed -n 's/^# A log says: //p' $$f | while read -r says; do \
+	    grep -rqF "$$says" "$$state/logs" || { echo "$$f: no log says \"$$says\"" >&2; exit 1; }; done; done
 
 .PHONY: emulators
 emulators: ## Install DynamoDB Local, moto, cfn-lint and checkov under .tools, where Java and Python are

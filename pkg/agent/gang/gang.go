@@ -215,6 +215,11 @@ func wordsOf(g *wire.Gang, nodes []Node, self int, env map[string]string) (map[s
 		if g.Most > g.Least { // who loses one that leaves fails as well, and begins again with those that are left
 			restarts = "100"
 		}
+		// The head has the store by which torchrun's nodes find each other. Left to itself, torchrun compares
+		// addresses: on loopback ones every node takes itself for the host, so the first to begin is. When that one
+		// is a machine that joined, its end takes the store from all. On some clouds' images no node finds its own
+		// address.
+		host := "is_host=" + strconv.FormatBool(self == 0)
 		return given(map[string]string{
 			"PET_MAX_RESTARTS": restarts,
 			"MASTER_ADDR":      head, "MASTER_PORT": port, "WORLD_SIZE": strconv.Itoa(len(nodes)),
@@ -222,6 +227,7 @@ func wordsOf(g *wire.Gang, nodes []Node, self int, env map[string]string) (map[s
 			"LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1", "NNODES": strconv.Itoa(len(nodes)),
 			"NODE_RANK": strconv.Itoa(self), "PET_NNODES": span(g, len(nodes)), "PET_NPROC_PER_NODE": "1",
 			"PET_RDZV_BACKEND": "c10d", "PET_RDZV_ENDPOINT": at, "PET_RDZV_ID": nodes[0].Attempt,
+			"PET_RDZV_CONF":      host,
 			"GLOO_SOCKET_IFNAME": nic, "NCCL_SOCKET_IFNAME": nic,
 		}), nil
 	case framework.TensorFlow:

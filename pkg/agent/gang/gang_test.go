@@ -28,6 +28,7 @@ func TestANodeThatJoinsIsBehindThoseThatWereThere(t *testing.T) {
 	for name, want := range map[string]string{
 		"TRADEWIND_GANG_RANK": "2", "TRADEWIND_GANG_SIZE": "3", "TRADEWIND_GANG_HEAD": "10.0.0.1",
 		"TRADEWIND_HOSTS_WORKER": "10.0.0.1,10.0.0.2,10.0.0.4", "PET_NNODES": "2:4", "PET_MAX_RESTARTS": "100",
+		"PET_RDZV_CONF": "is_host=false",
 	} {
 		if env[name] != want {
 			t.Errorf("%s is %q, want %q", name, env[name], want)
@@ -43,6 +44,9 @@ func TestANodeThatJoinsIsBehindThoseThatWereThere(t *testing.T) {
 	g.First, g.Least, g.Most, g.Members = 0, 0, 0, g.Members[:1]
 	if env, err = gang.Write(g, 1, gang.Files{Dir: dir}); err != nil || env["PET_NNODES"] != "2" || env["PET_MAX_RESTARTS"] != "" || env["RANK"] != "1" {
 		t.Errorf("of a gang that nobody joins: %v, %v", env, err)
+	}
+	if env, err = gang.Write(g, 0, gang.Files{Dir: dir}); err != nil || env["PET_RDZV_CONF"] != "is_host=true" {
+		t.Errorf("the head does not host torchrun's store: %v, %v", env, err)
 	}
 	if _, err := gang.Write(g, 2, gang.Files{Dir: dir}); err == nil {
 		t.Error("a rank that there is not has an environment")
