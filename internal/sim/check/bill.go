@@ -62,17 +62,46 @@ func (c *Checker) billOf(s *Job, cluster string, by weather.Course) float64 {
 	return usd
 }
 
-// untold is what the machines of attempts that are booked have cost more than the broker could know: a price that rises
-// is told with the next look, and they had ended by then.
+// untold is what the machines have cost more than the broker could know. A price that rises is told with the next look,
+// and those whose attempt is booked had ended by then.
 func (c *Checker) untold(s *Job) float64 {
 	usd := 0.0
 	for _, k := range s.order {
-		id := record.ClusterID(k.job, k.task, k.attempt)
-		if a := s.attempts[k]; a.Offer.Spot && !s.released[id].IsZero() {
-			usd += max(c.billOf(s, id, c.sky.Market(weather.ListingOf(a.Offer)))-a.USD, 0)
+		id, a := record.ClusterID(k.job, k.task, k.attempt), s.attempts[k]
+		switch listing := weather.ListingOf(a.Offer); {
+		case !a.Offer.Spot:
+		case s.released[id].IsZero():
+			usd += c.passedOver(s, id, listing)
+		default:
+			usd += max(c.billOf(s, id, c.sky.Market(listing))-a.USD, 0)
 		}
 	}
 	return usd
+}
+
+// passedOver is what the machines of a cluster have cost more by prices that came and went between two looks. It says
+// nothing of the time since the last price that the broker has heard of: for that a lease has room.
+func (c *Checker) passedOver(s *Job, cluster, listing string) float64 {
+	known := c.heardOf[listing]
+	if len(known) == 0 {
+		return 0
+	}
+	real, last := c.sky.Market(listing), known[len(known)-1].At
+	by := weather.Course{real[0]}
+	for _, h := range known {
+		by = append(by, h.Quote)
+	}
+	usd := 0.0
+	for _, m := range s.machines {
+		to := last
+		if !m.Alive() && m.Ended.Before(to) {
+			to = m.Ended
+		}
+		if m.Cluster == cluster && to.After(m.Launched) {
+			usd += m.cost(real, m.Launched, to) - m.cost(by, m.Launched, to)
+		}
+	}
+	return max(usd, 0)
 }
 
 // booked compares what each attempt is said to have cost with what its machines did, at the prices that the broker had
