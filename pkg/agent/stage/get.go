@@ -26,20 +26,21 @@ type wanted struct {
 	bundle []File // what lies in it, in the order of their offsets; of a bundle alone
 }
 
-// getting is one request: a whole object, or a range of a large one.
+// getting is one request: a whole object, or ranges of a large one.
 type getting struct {
 	granted
 	wanted
 	digest string // SHA-256 in hexadecimal, of what this brings; "" where there is none
 	in     *incoming
-	index  int    // of the range
+	index  int    // of the first range
+	count  int    // of ranges, one after the other; 1 of what is passed between nodes
 	share  *share // nil of what is not passed between nodes
 	odd    []byte // a sum that was not the store's, when it was read before
 }
 
 func (g *getting) cost() int64 {
 	if g.in != nil {
-		return g.in.length(g.index)
+		return g.in.between(g.index, g.count)
 	}
 	return g.size
 }
@@ -71,8 +72,22 @@ func (w *wanted) listed() bool {
 // ranges is how many there are, once the size is known.
 func (in *incoming) ranges() int { return int((in.size + in.part - 1) / in.part) }
 
-// length is how many bytes a range has.
-func (in *incoming) length(i int) int64 { return min(in.part, in.size-int64(i)*in.part) }
+func (in *incoming) length(i int) int64 { return in.between(i, 1) }
+
+// between is how many bytes so many ranges have, from one on.
+func (in *incoming) between(i, count int) int64 {
+	return min(int64(count)*in.part, in.size-int64(i)*in.part)
+}
+
+// Of a file of many ranges a request brings some at once, as each costs its store a millisecond or more; of one of few
+// it brings one, so that they come side by side.
+const (
+	mostAtOnce   = 4
+	requestsEach = 16 // of a file, before one of them brings more
+)
+
+// atOnce is how many ranges a request brings.
+func (in *incoming) atOnce() int { return max(1, min(in.ranges()/requestsEach, mostAtOnce)) }
 
 // getAll brings objects: small ones side by side, of large ones their ranges. Grants are asked for ahead, many at once.
 func (t Transfer) getAll(ctx context.Context, list []wanted) error {
@@ -170,9 +185,13 @@ func (t Transfer) plan(ctx context.Context, some []wanted) (batch []*getting, la
 
 // requests bring a file from one of its ranges on.
 func (t Transfer) requests(in *incoming, by granted, first int) (all []*getting) {
-	for i := first; i < in.ranges(); i++ {
-		g := &getting{granted: by, wanted: in.wanted, in: in, index: i}
-		if pieces := in.file.Pieces; len(pieces) > 0 {
+	count := 1
+	if t.Peers == nil {
+		count = in.atOnce()
+	}
+	for i := first; i < in.ranges(); i += count {
+		g := &getting{granted: by, wanted: in.wanted, in: in, index: i, count: min(count, in.ranges()-i)}
+		if pieces := in.file.Pieces; len(pieces) > 0 && g.count == 1 {
 			g.digest = pieces[i]
 		}
 		all = append(all, g)
@@ -206,7 +225,7 @@ func weave(files [][]*getting) (all []*getting) {
 func (t Transfer) probe(ctx context.Context, in *incoming, g granted) (ranges int, err error) {
 	in.left, in.unknown = 1, true
 	if t.Peers == nil {
-		ranges, err = 1, t.bring(ctx, &getting{granted: g, wanted: in.wanted, in: in})
+		ranges, err = 1, t.bring(ctx, &getting{granted: g, wanted: in.wanted, in: in, count: 1})
 	} else {
 		rang := grant.Range{Length: 1}
 		err = t.do(ctx, exchange{granted: &g, rang: &rang, take: func(r *http.Response) error {
@@ -245,7 +264,7 @@ func (t Transfer) get(ctx context.Context, g *getting) error {
 	return err
 }
 
-// getRange brings a range of a large file. One that shows that the object is another one by now is no failure yet: all
+// getRange brings ranges of a large file. One that shows that the object is another one by now is no failure yet: all
 // of the file is read again when the rest has come.
 func (t Transfer) getRange(ctx context.Context, g *getting) error {
 	in := g.in
@@ -269,7 +288,7 @@ func (t Transfer) getRange(ctx context.Context, g *getting) error {
 		return in.fail(err)
 	}
 	in.mu.Lock()
-	in.left--
+	in.left -= g.count
 	last := in.left == 0 && in.failed == nil
 	in.mu.Unlock()
 	if !last {
@@ -296,7 +315,7 @@ func beyond(err error) bool {
 	return errors.As(err, &status) && status.status == http.StatusRequestedRangeNotSatisfiable
 }
 
-// bring writes a range to its place in the file, from another node where that has it, or from the store.
+// bring writes ranges to their place in the file, from another node where that has them, or from the store.
 func (t Transfer) bring(ctx context.Context, g *getting) error {
 	in := g.in
 	rang := grant.Range{From: int64(g.index) * in.part, Length: in.part}
@@ -312,13 +331,18 @@ func (t Transfer) bring(ctx context.Context, g *getting) error {
 		if in.compared() {
 			by = append(by, sum)
 		}
-		if err := pour(to, body, length, by); err != nil {
-			return err
+		for i := g.index; length > 0; i++ {
+			part := min(length, in.part)
+			sum.Reset()
+			if err := pour(to, body, part, by); err != nil {
+				return err
+			}
+			if sums := in.file.Sums; len(sums) > 0 && sum.Sum32() != sums[i] {
+				return fmt.Errorf("%w: %s is not as its manifest says", ErrCorrupt, g.uri)
+			}
+			in.crcs[i] = sum.Sum32()
+			length -= part
 		}
-		if sums := in.file.Sums; len(sums) > 0 && sum.Sum32() != sums[g.index] {
-			return fmt.Errorf("%w: %s is not as its manifest says", ErrCorrupt, g.uri)
-		}
-		in.crcs[g.index] = sum.Sum32()
 		return nil
 	}
 	if g.share != nil && !g.share.mine {

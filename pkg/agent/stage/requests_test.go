@@ -377,8 +377,8 @@ func TestAGrantThatHasEndedIsRenewed(t *testing.T) {
 	}
 }
 
-// A file of many ranges, of which several are on their way at a time, has each where it belongs.
-func TestRangesOfALongFileComeToTheirPlaces(t *testing.T) {
+// A file of many ranges is asked for by several at a time, and each is where it belongs.
+func TestRangesOfALongFileComeTogether(t *testing.T) {
 	const ranges = 33
 	var content strings.Builder
 	for i := range ranges {
@@ -396,7 +396,7 @@ func TestRangesOfALongFileComeToTheirPlaces(t *testing.T) {
 		t.Fatalf("%d bytes of %d, %v", len(got), content.Len(), err)
 	}
 	asked := slices.DeleteFunc(b.asked("GET"), func(key string) bool { return key != "in/long" })
-	if len(asked) != ranges+1 {
+	if len(asked) > ranges/2+2 {
 		t.Errorf("%d requests for %d ranges", len(asked), ranges+1)
 	}
 }
