@@ -8,6 +8,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/sim/weather"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/broker/session"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
@@ -21,7 +22,7 @@ func (c *Checker) queueRecord(w *store.Write) {
 	c.monthRecord(old, q)
 	for _, claim := range q.Claims {
 		if !slices.Contains(old.Claims, claim) {
-			c.claimed[claim.For] = promise{c.Now, claim.Until}
+			c.claimed[claim.For] = promise{c.promised(claim), claim.Until}
 		}
 	}
 	if q.Running > old.Running || q.VCPU > old.VCPU+Rounding {
@@ -152,6 +153,15 @@ func (c *Checker) checkGang(s *Job, old, cl record.Cluster) {
 
 // promise is room that others were stopped for: since when, and until when it is kept.
 type promise struct{ since, until time.Time }
+
+// promised is when it was decided that room is kept. That may be seconds before it is written, and what became able to
+// go meanwhile was not seen.
+func (c *Checker) promised(claim record.Claim) time.Time {
+	if decided := claim.Until.Add(-session.Promised * c.cfg.Overhead); decided.Before(c.Now) {
+		return decided
+	}
+	return c.Now
+}
 
 // claim is the name by which room is kept for a task, or for the whole of its gang.
 func (s *Job) claim(task int) string {

@@ -4,7 +4,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/sim/timeline"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/broker/session"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
@@ -37,5 +39,19 @@ func TestATaskCouldGoSinceItsPlanWasThere(t *testing.T) {
 	}
 	if got := s.couldGoSince(0); !got.Equal(planned) {
 		t.Errorf("a gang: since %v, want %v", got, planned)
+	}
+}
+
+// A session decides by what it has read and writes seconds later: who could go only since then was not passed over.
+func TestRoomIsPromisedWhenThatIsDecided(t *testing.T) {
+	c := &Checker{Timeline: timeline.New(1, 10, nil), cfg: record.DefaultConfig()}
+	decided := c.Now.Add(-2 * time.Second)
+	claim := record.Claim{For: "j/t", Until: decided.Add(session.Promised * c.cfg.Overhead)}
+	if got := c.promised(claim); !got.Equal(decided) {
+		t.Errorf("promised %v before it was written, want 2s", c.Now.Sub(got))
+	}
+	claim.Until = claim.Until.Add(time.Minute) // of a clock that is ahead
+	if got := c.promised(claim); !got.Equal(c.Now) {
+		t.Errorf("promised %v after it was written", got.Sub(c.Now))
 	}
 }

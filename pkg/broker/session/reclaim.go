@@ -17,6 +17,9 @@ const (
 	reclaimMost     = 8   // clusters that one session takes back
 )
 
+// Promised is for how many times the overhead of an attempt room is kept for whom others were stopped.
+const Promised = 2
+
 // takeBack makes room for what waits and has not been admitted: of queues that share a quota, those that hold more than
 // they deserve give back what another deserves; and in a queue that says so what is more urgent takes from what is less
 // so. Their work is saved first; then the tasks wait again.
@@ -70,7 +73,7 @@ func (s *Session) claimReleased(made *scheduler.Result) {
 func (s *Session) claim(name string) {
 	if i := slices.IndexFunc(s.candidates, func(a *admission) bool { return a.claim() == name }); i >= 0 {
 		q := s.candidates[i].queue
-		q.Claim(record.Claim{For: name, Until: s.u.Now.Add(2 * s.Config.Overhead)}, s.u.Now)
+		q.Claim(record.Claim{For: name, Until: s.makingEnds()}, s.u.Now)
 		s.changed[q] = true
 	}
 }
