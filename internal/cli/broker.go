@@ -128,7 +128,8 @@ func (a *app) running(ctx context.Context, state, what string) (*conn, error) {
 		return nil, err
 	}
 	if !running {
-		return nil, command.Failed("start one with `tradewind up`, or use `tradewind run FILE`, which brings its own",
+		return nil, command.Failed(
+			"start one with `tradewind up`, or use `tradewind run FILE` without --detach, which brings its own",
 			"no broker works on %s, so nothing would %s", state, what)
 	}
 	return found(state, r), nil

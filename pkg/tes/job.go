@@ -248,15 +248,9 @@ func (t *Task) resources(job *dag.Job, task *dag.Task) ([]dag.Resources, error) 
 func parameter(job *dag.Job, task *dag.Task, r *dag.Resources, key, value string) (known bool, err error) {
 	switch key {
 	case "accelerators":
-		name, count, some := strings.Cut(value, ":")
-		r.Accelerator, r.AcceleratorCount = name, 1
-		if some {
-			r.AcceleratorCount, err = strconv.ParseFloat(count, 64)
-		}
+		r.Accelerator, r.AcceleratorCount, err = dag.ParseAccelerator(value)
 	case "budget":
-		var usd float64
-		usd, err = strconv.ParseFloat(value, 64)
-		job.Budget = dag.USD(usd)
+		job.Budget, err = dag.ParseBudget(value)
 	case "deadline":
 		job.Deadline, err = dag.ParseDuration(value)
 	case "objective":

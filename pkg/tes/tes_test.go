@@ -116,15 +116,22 @@ func TestWhatIsAskedOfTheMachine(t *testing.T) {
 // TestRefused names the field.
 func TestRefused(t *testing.T) {
 	ok := tes.Executor{Image: "i", Command: []string{"true"}}
+	with := func(key, value string) tes.Task {
+		return tes.Task{Executors: []tes.Executor{ok},
+			Resources: &tes.Resources{BackendParameters: map[string]string{key: value}}}
+	}
 	other := ok
 	other.Image = "j"
 	for field, task := range map[string]tes.Task{
-		"executors":              {},
-		"executors[1].image":     {Executors: []tes.Executor{ok, other}},
-		"executors[0].command":   {Executors: []tes.Executor{{Image: "i"}}},
-		"inputs[0].path":         {Executors: []tes.Executor{ok}, Inputs: []tes.Input{{Path: "a", URL: "s3://b/k"}}},
-		"inputs[0].url":          {Executors: []tes.Executor{ok}, Inputs: []tes.Input{{Path: "/a", URL: "ftp://b/k"}}},
-		"outputs[0].path_prefix": {Executors: []tes.Executor{ok}, Outputs: []tes.Output{{Path: "/a*", URL: "s3://b/k"}}},
+		"executors":                                 {},
+		"executors[1].image":                        {Executors: []tes.Executor{ok, other}},
+		"executors[0].command":                      {Executors: []tes.Executor{{Image: "i"}}},
+		"inputs[0].path":                            {Executors: []tes.Executor{ok}, Inputs: []tes.Input{{Path: "a", URL: "s3://b/k"}}},
+		"inputs[0].url":                             {Executors: []tes.Executor{ok}, Inputs: []tes.Input{{Path: "/a", URL: "ftp://b/k"}}},
+		"resources.backend_parameters.budget":       with("budget", "lots"),
+		"resources.backend_parameters.accelerators": with("accelerators", "V100:four"),
+		"resources.backend_parameters.Accelerators": with("Accelerators", "A10H:1"),
+		"outputs[0].path_prefix":                    {Executors: []tes.Executor{ok}, Outputs: []tes.Output{{Path: "/a*", URL: "s3://b/k"}}},
 	} {
 		if _, err := tes.Job(task); err == nil || !strings.Contains(err.Error(), field+":") {
 			t.Errorf("%s: %v", field, err)

@@ -145,11 +145,9 @@ func (a app) forwardCommand() *cobra.Command {
 				return 0, command.Because(err, command.ExitFailed,
 					"LOCAL:PORT names another, as in 0:"+strconv.Itoa(port), "port %d of this computer: %v", local, err)
 			}
-			err = a.Printf("http://%s is port %d of the machine of %s\n", listener.Addr(), port, w.Task)
-			if err != nil {
-				return 0, err
-			}
-			return 0, Forward(ctx, b, w, listener, port, p)
+			return 0, Forward(ctx, b, w, listener, port, p, func() error {
+				return a.Printf("http://%s is port %d of the machine of %s\n", listener.Addr(), port, w.Task)
+			})
 		})
 	}
 	return c

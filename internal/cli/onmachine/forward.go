@@ -12,10 +12,15 @@ import (
 )
 
 // Forward connects whoever connects to a listener here to a port of the machine, until ctx ends.
-func Forward(ctx context.Context, b Asked, w Where, listener net.Listener, port int, p Process) error {
+func Forward(ctx context.Context, b Asked, w Where, listener net.Listener, port int, p Process,
+	ready func() error,
+) error {
 	g, err := open(ctx, b, w, client.Visiting{Kind: tunnel.Forward, Port: port}, p)
 	if err != nil {
 		return errors.Join(err, listener.Close())
+	}
+	if err := ready(); err != nil {
+		return errors.Join(err, listener.Close(), g.close())
 	}
 	stop := context.AfterFunc(ctx, func() { _ = listener.Close() })
 	defer stop()

@@ -89,14 +89,27 @@ func taskTurned(was, is view.TaskView, now time.Time) []Happening {
 	switch is.State {
 	case string(record.TaskRunning):
 		return []Happening{{At: is.Started, Task: is.Name, Text: "running", order: orderBegun + 1}}
-	case string(record.TaskFailed):
-		return []Happening{{
-			At: is.Ended, Task: is.Name, Text: "failed for good: " + text.Gist(is.Reason), Tone: text.Bad,
-			Notable: true, order: orderOver,
-		}}
 	default:
 		return nil
 	}
+}
+
+// gaveUp tells of the tasks that have failed once their job ends for it. Before that they may be tried again: between
+// two tries a task has failed too.
+func (j *Job) gaveUp() (news []Happening) {
+	if j.State != record.JobEnding && !j.State.Over() {
+		return nil
+	}
+	for i := range j.Tasks {
+		if t := &j.Tasks[i]; t.State == string(record.TaskFailed) && !j.failed[t.Index] {
+			j.failed[t.Index] = true
+			news = append(news, Happening{
+				At: t.Ended, Task: t.Name, Text: "failed for good: " + text.Gist(t.Reason), Tone: text.Bad,
+				Notable: true, order: orderOver,
+			})
+		}
+	}
+	return news
 }
 
 // attempted tells how an attempt began, and how it ended.

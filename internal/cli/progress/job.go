@@ -25,8 +25,9 @@ type Job struct {
 	Counts map[string]int
 
 	attempts map[attemptKey]record.Attempt
-	moves    []int     // by task: attempts that went elsewhere than the one before
-	weight   []float64 // by task: machine hours expected at most, its share of the whole
+	failed   map[int]bool // tasks that are known to have failed for good
+	moves    []int        // by task: attempts that went elsewhere than the one before
+	weight   []float64    // by task: machine hours expected at most, its share of the whole
 	weights  float64
 
 	scale float64   // wall seconds per second of the broker's clock
@@ -41,7 +42,8 @@ func NewJob(scale float64) *Job {
 	if scale <= 0 {
 		scale = 1
 	}
-	return &Job{scale: scale, Counts: map[string]int{}, attempts: map[attemptKey]record.Attempt{}}
+	return &Job{scale: scale, Counts: map[string]int{}, attempts: map[attemptKey]record.Attempt{},
+		failed: map[int]bool{}}
 }
 
 // Known says whether anything is known of the job.
@@ -77,6 +79,7 @@ func (j *Job) Apply(u api.JobUpdate, wall time.Time) []Happening {
 	}
 	news = append(news, j.applyTasks(u)...)
 	news = append(news, j.applyAttempts(u)...)
+	news = append(news, j.gaveUp()...)
 	if u.Job.State != was.State {
 		news = append(news, turned(u.Job, u.Now)...)
 	}

@@ -154,3 +154,34 @@ func TestOfServicesItIsTheReadyThatCount(t *testing.T) {
 		t.Errorf("shown:\n%s", shown)
 	}
 }
+
+// Between two tries a task has failed, and is tried again. Only the end of its job says that it is not.
+func TestATaskThatIsTriedAgainHasNotFailedForGood(t *testing.T) {
+	j := NewJob(1)
+	told := func(state record.JobState, task record.TaskState) (n int) {
+		u := api.JobUpdate{Now: at(1), Job: view.JobView{ID: "j", State: state, Tasks: 1}, Full: !j.Known(),
+			Tasks: []view.TaskView{{Index: 0, Name: "a", State: string(task), Reason: "exit code 3"}}}
+		for _, h := range j.Apply(u, wall) {
+			if strings.HasPrefix(h.Text, "failed for good") {
+				n++
+			}
+		}
+		return n
+	}
+	for i, step := range []struct {
+		job  record.JobState
+		task record.TaskState
+		want int
+	}{
+		{record.JobRunning, record.TaskRunning, 0},
+		{record.JobRunning, record.TaskFailed, 0},
+		{record.JobRunning, record.TaskRunning, 0},
+		{record.JobRunning, record.TaskFailed, 0},
+		{record.JobEnding, record.TaskFailed, 1},
+		{record.JobFailed, record.TaskFailed, 0},
+	} {
+		if got := told(step.job, step.task); got != step.want {
+			t.Errorf("step %d: told %d times that it has failed for good, want %d", i, got, step.want)
+		}
+	}
+}

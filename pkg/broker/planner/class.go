@@ -12,6 +12,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/accel"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/capacity"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
@@ -110,11 +111,10 @@ func (b *builder) newClass(t *dag.Task, byZone bool) (*class, error) {
 				q.CheapestPer = catalog.PerZone
 			}
 			err := f.reserved(q)
-			if err != nil {
-				return nil, err
+			if err == nil {
+				err = f.collect(q)
 			}
-			err = f.collect(q)
-			if errors.Is(err, catalog.ErrNoOffer) {
+			if unknown := (*accel.UnknownError)(nil); errors.Is(err, catalog.ErrNoOffer) || errors.As(err, &unknown) {
 				none = err
 				continue
 			}

@@ -232,9 +232,10 @@ func TestWhatCannotBeIsSaidWithItsField(t *testing.T) {
 		in   record.PlanInput
 		want string
 	}{
-		"no such offer": {record.PlanInput{Spec: readJob(t, with(", cloud: lambda, region: nowhere"))}, "tasks.train"},
-		"deadline":      {record.PlanInput{Spec: readJob(t, with("")), DeadlineHours: &half}, "deadline"},
-		"budget":        {record.PlanInput{Spec: readJob(t, with("")), BudgetUSD: &cents}, "budget"},
+		"no such offer":  {record.PlanInput{Spec: readJob(t, with(", cloud: lambda, region: nowhere"))}, "tasks.train"},
+		"no such device": {record.PlanInput{Spec: readJob(t, strings.Replace(with(""), "V100", "FOOBARQ", 1))}, "foobarq"},
+		"deadline":       {record.PlanInput{Spec: readJob(t, with("")), DeadlineHours: &half}, "deadline"},
+		"budget":         {record.PlanInput{Spec: readJob(t, with("")), BudgetUSD: &cents}, "budget"},
 	} {
 		if got := plan(t, p, c.in); got.Status != record.PlanInfeasible || !strings.Contains(strings.ToLower(got.Message), c.want) {
 			t.Errorf("%s: %s %q", name, got.Status, got.Message)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io/fs"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -171,8 +172,12 @@ func (m *machine) reap(cmd *exec.Cmd) {
 		h.background(func() { told(m.cluster.key.Cluster, cmd.ProcessState.ExitCode(), tail(m.path(logName))) })
 	}
 	if err != nil && !asked {
-		h.log.Warn("a machine's agent ended by itself", "machine", m.record().ID, "exit", cmd.ProcessState.String(),
-			"log", tail(m.path(logName)))
+		level := slog.LevelWarn
+		if cmd.ProcessState.ExitCode() == agent.ExitOver { // its attempt ended while it asked for more
+			level = slog.LevelDebug
+		}
+		h.log.Log(h.ctx, level, "a machine's agent ended by itself", "machine", m.record().ID,
+			"exit", cmd.ProcessState.String(), "log", tail(m.path(logName)))
 		gone := cloud.Notice{Cluster: m.cluster.key.Cluster, Machine: m.record().ID, Kind: cloud.Taken,
 			At: h.cfg.Clock.Now()}
 		h.background(func() { h.cfg.Notify(h.ctx, gone) })

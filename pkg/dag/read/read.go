@@ -89,11 +89,11 @@ func parseYAML(name string, data []byte, env map[string]string) (*dag.Job, error
 	}
 	switch first := docs[0]; {
 	case first.Kind != yaml.MappingNode:
-		err = from.Fault(
-			first,
-			"is "+yamlfile.Describe(first)+", not a job",
-			"a job is a mapping: apiVersion, name, tasks",
-		)
+		hint := "a job is a mapping: apiVersion, name, tasks"
+		if bytes.HasPrefix(data, []byte("#!")) {
+			hint = "a batch script has a line that begins with #SBATCH, by which it is known"
+		}
+		err = from.Fault(first, "is "+yamlfile.Describe(first)+", not a job", hint)
 	case kubernetes.Looks(first):
 		return kubernetes.FromYAML(name, docs, from)
 	case native.Looks(first):

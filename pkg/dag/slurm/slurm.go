@@ -216,6 +216,11 @@ func (r *reader) build(script string) error {
 	if err != nil {
 		return err
 	}
+	if res.AcceleratorCount > 0 && a.gpu != "" {
+		if res.Accelerator, _, err = dag.ParseAccelerator(a.gpu); err != nil {
+			return fault.At(r.gpuAt, err)
+		}
+	}
 	if res.AcceleratorCount > 0 && res.Accelerator == "" {
 		return fault.At(r.gpuAt, fault.New("asks for GPUs and not for which", "say the type: --gres=gpu:a100:1"))
 	}
@@ -305,11 +310,6 @@ func (a *asked) resources(nodes int) (res dag.Resources, err error) {
 	res.Memory.Min = float64(max(a.memory, a.perCPU*dag.GiB(cpus), a.memoryGPU*dag.GiB(gpus)))
 	if gpus > 0 {
 		res.AcceleratorCount = float64(gpus)
-	}
-	if gpus > 0 && a.gpu != "" {
-		if res.Accelerator, _, err = dag.ParseAccelerator(a.gpu); err != nil {
-			return res, err
-		}
 	}
 	if a.image != "" {
 		res.Image = "docker:" + a.image
