@@ -8,7 +8,6 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/sim/weather"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/session"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
@@ -157,7 +156,7 @@ type promise struct{ since, until time.Time }
 // promised is when it was decided that room is kept. That may be seconds before it is written, and what became able to
 // go meanwhile was not seen.
 func (c *Checker) promised(claim record.Claim) time.Time {
-	if decided := claim.Until.Add(-session.Promised * c.cfg.Overhead); decided.Before(c.Now) {
+	if decided := claim.Until.Add(-c.cfg.PromisedFor()); decided.Before(c.Now) {
 		return decided
 	}
 	return c.Now

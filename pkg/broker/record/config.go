@@ -72,6 +72,9 @@ type Config struct {
 	Rotates parsync.Policy
 }
 
+// PromisedFor is how long room is kept for those for whom others were stopped.
+func (c Config) PromisedFor() time.Duration { return 2 * c.Overhead }
+
 // DefaultConfig has the values that suit a public cloud.
 func DefaultConfig() Config {
 	return Config{

@@ -104,7 +104,7 @@ func (s *Session) mayAwait(a *admission) bool {
 }
 
 // makingEnds is until when what is decided now is kept for those it is for.
-func (s *Session) makingEnds() time.Time { return s.u.Now.Add(Promised * s.Config.Overhead) }
+func (s *Session) makingEnds() time.Time { return s.u.Now.Add(s.Config.PromisedFor()) }
 
 // alone says that nothing but its machines binds a task: no gang, no service, no rule of placement, no budget.
 func (a *admission) alone() bool {

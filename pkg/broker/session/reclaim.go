@@ -15,7 +15,6 @@ const (
 	reclaimJobs     = 256 // jobs looked at for machines to take back
 	reclaimMachines = 64  // clusters of each
 	reclaimMost     = 8   // clusters that one session takes back
-	Promised        = 2   // times the overhead of an attempt that room is kept for whom others were stopped
 )
 
 // takeBack makes room for what waits and has not been admitted: of queues that share a quota, those that hold more than
