@@ -173,6 +173,9 @@ func (b *Broker) submit(ctx context.Context, e events.Event) error {
 			return u.Emit(events.DAGRejected{Bucket: data.Bucket, Key: data.Key, Reason: bad.Error()})
 		})
 	}
+	if err == nil && b.Accepted != nil {
+		b.Accepted(data)
+	}
 	return err
 }
 

@@ -230,7 +230,7 @@ func (h *Host) wire(ctx context.Context) error {
 		if err := h.openFolder(); err != nil {
 			return err
 		}
-		ports.Objects = h.folder
+		ports.Objects, ports.Accepted = h.folder, h.folder.accepted
 	}
 	if len(h.bought.files) > 0 {
 		ports.Objects = dagbucket.Buckets{Files: h.bought.files, Else: ports.Objects}
@@ -285,7 +285,7 @@ func (h *Host) openFolder() error {
 	if err != nil {
 		return fmt.Errorf("DAG folder: %w", err)
 	}
-	h.folder = &folder{dir: dir, log: h.log, seen: map[string]string{}, settle: h.settle}
+	h.folder = &folder{dir: dir, log: h.log, told: map[string]*told{}, settle: h.settle}
 	h.folder.emit = func(ctx context.Context, id string, data events.Data) error {
 		return h.broker.Emit(ctx, "tradewind/folder", id, data)
 	}

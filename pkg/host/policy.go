@@ -50,7 +50,7 @@ func (p *policyFile) reload() (changed bool, err error) {
 // watch reloads the file whenever it changes: also where an editor puts another file in its place, so its folder is
 // watched.
 func (p *policyFile) watch(ctx context.Context) error {
-	return watchDir(ctx, p.log, filepath.Dir(p.path), func() bool {
+	return watchDir(ctx, p.log, filepath.Dir(p.path), nil, func() bool {
 		p.tell(p.reload())
 		return false
 	})

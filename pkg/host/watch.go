@@ -9,10 +9,12 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -27,9 +29,17 @@ type folder struct {
 	dir  string
 	emit func(ctx context.Context, id string, data events.Data) error
 	log  *slog.Logger
-	seen map[string]string // name -> digest
 	// settle puts packs in the place of what a job names below a folder.
 	settle func(ctx context.Context, dir string, spec *dag.Job) error
+
+	mu   sync.Mutex
+	told map[string]*told // by name: what is told of once
+}
+
+// told is what the broker was told of a file.
+type told struct {
+	digest string // of its content
+	job    bool   // it has become one
 }
 
 // bucketURL is the folder as events name it.
@@ -58,12 +68,34 @@ const settleFor = 300 * time.Millisecond
 
 // watch tells of each file in the folder, those there at the start included, whenever its content changes.
 func (f *folder) watch(ctx context.Context) error {
-	return watchDir(ctx, f.log, f.dir, func() bool { return f.scan(ctx) })
+	return watchDir(ctx, f.log, f.dir, f.touched, func() bool { return f.scan(ctx) })
+}
+
+// touched has a file be told of again that is no job: what it was refused for may lie outside of it, so a touch is
+// enough. Whoever removes the remark asks for it, too.
+func (f *folder) touched(e fsnotify.Event) {
+	name := filepath.Base(e.Name)
+	if e.Has(fsnotify.Remove) || e.Has(fsnotify.Rename) {
+		name = strings.TrimSuffix(name, push.RemarkSuffix)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if t := f.told[name]; t != nil && !t.job {
+		delete(f.told, name)
+	}
+	if e.Name == "" {
+		maps.DeleteFunc(f.told, func(_ string, t *told) bool { return !t.job })
+	}
 }
 
 // watchDir calls look at first, and whenever something in a directory has changed and come to rest: again after a while
-// if it says so.
-func watchDir(ctx context.Context, log *slog.Logger, dir string, look func() (again bool)) error {
+// if it says so. touched, which may be nil, is told of each change at once: the zero Event stands for any that were
+// missed.
+func watchDir(ctx context.Context, log *slog.Logger, dir string, touched func(fsnotify.Event),
+	look func() (again bool)) error {
+	if touched == nil {
+		touched = func(fsnotify.Event) {}
+	}
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", dir, err)
@@ -80,11 +112,13 @@ func watchDir(ctx context.Context, log *slog.Logger, dir string, look func() (ag
 			return nil
 		case err := <-w.Errors:
 			log.Warn("watching a folder", "folder", dir, "err", err)
+			touched(fsnotify.Event{})
 			timer.Reset(settleFor) // an overflow: look at everything
-		case _, ok := <-w.Events:
+		case e, ok := <-w.Events:
 			if !ok {
 				return nil
 			}
+			touched(e)
 			timer.Reset(settleFor)
 		case <-timer.C:
 			if look() {
@@ -142,28 +176,64 @@ func (f *folder) tell(ctx context.Context, name string, size int64) error {
 		return err
 	}
 	digest := hex.EncodeToString(h.Sum(nil))
-	if f.seen[name] == digest {
+	if !f.isNew(name, digest) {
 		return nil
 	}
-	// The ID follows from the content, so a file told of again after a restart is the same job.
-	id := "object-" + digest[:16] + "-" + hex.EncodeToString([]byte(name))
-	if len(id) > 200 {
-		id = id[:200]
+	// Each time has an ID of its own, or the broker would not say a second time why a file is refused. The content is
+	// the same job however often it is told of.
+	id := fmt.Sprintf("object-%s-%x-%x", digest[:16], time.Now().UnixNano(), name)
+	err = f.emit(ctx, id[:min(len(id), 200)], events.ObjectCreated{Bucket: f.bucketURL(), Key: name, ETag: digest,
+		Size: size})
+	if err != nil {
+		f.mu.Lock()
+		delete(f.told, name)
+		f.mu.Unlock()
 	}
-	if err := f.emit(ctx, id, events.ObjectCreated{Bucket: f.bucketURL(), Key: name, ETag: digest,
-		Size: size}); err != nil {
-		return err
-	}
-	f.seen[name] = digest
-	return nil
+	return err
 }
 
-// rejected notes beside a file why it could not be read, where its author looks.
+// isNew says whether a file is to be told of. It is noted before that, as the broker may answer at once.
+func (f *folder) isNew(name, digest string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if t := f.told[name]; t != nil && t.digest == digest {
+		return false
+	}
+	f.told[name] = &told{digest: digest}
+	return true
+}
+
+// rejected notes beside a file why it could not be read, where its author looks, unless what is there now is a job: the
+// news are of what was there before.
 func (f *folder) rejected(e events.DAGRejected) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if t := f.told[e.Key]; t != nil && t.job {
+		return nil
+	}
 	root, err := os.OpenRoot(f.dir)
 	if err != nil {
 		return err
 	}
 	defer root.Close() //nolint:errcheck // nothing is held
 	return root.WriteFile(e.Key+push.RemarkSuffix, []byte(e.Reason+"\n"), 0o600)
+}
+
+// accepted removes the remark about a file that has become a job, unless another content was told of since.
+func (f *folder) accepted(o events.ObjectCreated) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	t := f.told[o.Key]
+	if o.Bucket != f.bucketURL() || t == nil || t.digest != o.ETag {
+		return
+	}
+	t.job = true
+	root, err := os.OpenRoot(f.dir)
+	if err == nil {
+		defer root.Close() //nolint:errcheck // nothing is held
+		err = root.Remove(o.Key + push.RemarkSuffix)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		f.log.Warn("the remark about a file that is a job now stays", "file", o.Key, "err", err)
+	}
 }

@@ -2,6 +2,9 @@ package host_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -72,6 +75,101 @@ func TestAFileDroppedIntoTheFolderRunsOnceAndABadOneIsExplainedBesideIt(t *testi
 		list := jobs(h.Broker())
 		return len(list) == 2 && list[0].State == record.JobSucceeded
 	})
+}
+
+// TestARefusedFileIsTriedAgainWhenItIsTouched, moved away and back, or loses its remark, and not while it only lies
+// there: what it was refused for may lie outside of it. A file that is a job is one however often it is touched.
+func TestARefusedFileIsTriedAgainWhenItIsTouched(t *testing.T) {
+	const file = "apiVersion: tradewind/v1\nname: %s\ntasks:\n  a: {workdir: %s, run: ls, time: 1m}\n"
+	dags := t.TempDir()
+	touch := func(path string) error { return os.Chtimes(path, time.Time{}, time.Now().Add(-time.Hour)) }
+	again := map[string]func(path string) error{
+		"touched": touch,
+		"moved": func(path string) error {
+			away := filepath.Join(t.TempDir(), "away")
+			return errors.Join(os.Rename(path, away), os.Rename(away, path))
+		},
+		"unremarked": func(path string) error { return os.Remove(path + ".error.txt") },
+	}
+	for name := range again {
+		put(t, dags, name+".yaml", fmt.Sprintf(file, name, "src"))
+	}
+	put(t, dags, "bad.yaml", strings.Replace(dropped, "run:", "rum:", 1))
+	h, _ := serve(t, host.Options{State: t.TempDir(), DAGs: dags, TimeScale: 0.01})
+	jobs := func() map[string]int {
+		list, _, err := h.Broker().Jobs(context.Background(), "", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		named := map[string]int{}
+		for _, j := range list {
+			named[j.Name]++
+		}
+		return named
+	}
+	remark := func(name string) string {
+		said, _ := os.ReadFile(filepath.Join(dags, name+".yaml.error.txt"))
+		return string(said)
+	}
+	refused := func(name, why string) {
+		t.Helper()
+		eventually(t, name+" is refused", func() bool { return strings.Contains(remark(name), why) })
+	}
+	refused("bad", "rum")
+	for name, change := range again {
+		refused(name, "src")
+		put(t, dags, name+".yaml.error.txt", "as it was left")
+		if err := change(filepath.Join(dags, name+".yaml")); err != nil {
+			t.Fatal(err)
+		}
+		refused(name, "src")
+	}
+	put(t, dags, "bad.yaml.error.txt", "as it was left")
+	put(t, dags, "src/main.py", "")
+	put(t, dags, "other.yaml", fmt.Sprintf(file, "other", "src"))
+	eventually(t, "another file is a job", func() bool { return jobs()["other"] == 1 })
+	if got := jobs(); len(got) != 1 || remark("bad") != "as it was left" {
+		t.Errorf("tried again untouched: %v, %s", got, remark("bad"))
+	}
+
+	for name, change := range again {
+		if err := change(filepath.Join(dags, name+".yaml")); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, name+" is a job", func() bool { return jobs()[name] == 1 && remark(name) == "" })
+	}
+	for name := range again {
+		if err := touch(filepath.Join(dags, name+".yaml")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Remove(filepath.Join(dags, "bad.yaml.error.txt")); err != nil {
+		t.Fatal(err)
+	}
+	refused("bad", "rum")
+	if got := jobs(); len(got) != 4 || got["touched"] != 1 || got["moved"] != 1 || got["unremarked"] != 1 {
+		t.Errorf("one job each, not %v", got)
+	}
+}
+
+// TestTheRemarkAboutAFileGoesWhenTheFileIsAJob, also where it was left by a broker of before.
+func TestTheRemarkAboutAFileGoesWhenTheFileIsAJob(t *testing.T) {
+	dags, state := t.TempDir(), t.TempDir()
+	remark := filepath.Join(dags, "mended.yaml.error.txt")
+	gone := func() bool {
+		_, err := os.Stat(remark)
+		return errors.Is(err, fs.ErrNotExist)
+	}
+	put(t, dags, "words.txt", "trade wind\n")
+	put(t, dags, "mended.yaml", strings.Replace(dropped, "run:", "rum:", 1))
+	_, stop := serve(t, host.Options{State: state, DAGs: dags, TimeScale: 0.01})
+	eventually(t, "the bad file is explained", func() bool { return !gone() })
+	put(t, dags, "mended.yaml", dropped)
+	eventually(t, "the remark is removed", gone)
+	stop()
+	put(t, dags, "mended.yaml.error.txt", "left")
+	serve(t, host.Options{State: state, DAGs: dags, TimeScale: 0.01})
+	eventually(t, "the remark is removed after a restart", gone)
 }
 
 func TestASecondHostOnTheSameFolderIsRefused(t *testing.T) {
