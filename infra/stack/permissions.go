@@ -9,6 +9,7 @@ import (
 	"github.com/aws/jsii-runtime-go"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/push"
 )
 
 // rights gives each function what its adapters call, and nothing else. What a function needs follows from what it
@@ -26,6 +27,7 @@ func (d *deployment) rights() {
 	d.secrets(events.FnSubmit)
 	d.toggle(fnAPI)
 	d.grant(events.FnSubmit, "DagFiles", []string{"s3:GetObject"}, *d.dags.BucketArn()+"/*")
+	d.grant(events.FnSubmit, "RemarksOfJobs", []string{"s3:DeleteObject"}, *d.dags.BucketArn()+"/*"+push.RemarkSuffix)
 	d.grant(events.FnSubmit, "DagFileMissing", []string{"s3:ListBucket"}, *d.dags.BucketArn())
 	d.serve()
 	d.data()

@@ -34,6 +34,7 @@ func TestCommands(t *testing.T) {
 			case "outcome":
 				p.hosts.broker.outcome, p.hosts.broker.plan = record.JobState(d.CmdArgs[0].Key), 1
 				d.MaybeScanArgs(t, "plan", &p.hosts.broker.plan)
+				p.hosts.broker.short = d.HasArg("short")
 			case "job":
 				b := p.hosts.broker
 				b.jobs = append(b.jobs, detail(d.CmdArgs[0].Key, record.JobState(d.CmdArgs[1].Key), 1))

@@ -57,6 +57,9 @@ func (b *fakeBroker) Submit(_ context.Context, s broker.Submission) (record.Job,
 	}
 	d := detail(fmt.Sprintf("%s-%06d", s.Spec.Name, len(b.jobs)+1), b.outcome, b.plan)
 	d.Queue = s.Spec.Queue
+	if b.short {
+		d.SpentUSD = 0.05
+	}
 	b.jobs = append(b.jobs, d)
 	return record.Job{ID: d.ID}, nil
 }

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"net/url"
 	"path"
 	"path/filepath"
@@ -71,6 +72,22 @@ func (b Buckets) Rejected(ctx context.Context, r events.DAGRejected) (ours bool,
 		return false, nil
 	}
 	return true, f.Write(ctx, r.Bucket, r.Key+push.RemarkSuffix, []byte(r.Reason+"\n"))
+}
+
+// Accepted removes the remark about a file that is a job now. One of another bucket is told to next, which may be nil.
+// A remark that cannot be removed is left: it holds nobody up.
+func (b Buckets) Accepted(next func(context.Context, events.ObjectCreated), log *slog.Logger) func(context.Context,
+	events.ObjectCreated) {
+	return func(ctx context.Context, o events.ObjectCreated) {
+		switch f := b.Files[o.Bucket]; {
+		case f != nil:
+			if err := f.Remove(ctx, o.Bucket, o.Key+push.RemarkSuffix); err != nil {
+				log.Warn("the remark about a file that is a job now stays", "bucket", o.Bucket, "file", o.Key, "err", err)
+			}
+		case next != nil:
+			next(ctx, o)
+		}
+	}
 }
 
 // Beside makes paths of a job that begin at its file URLs of the bucket that it lies in, which is named by its own URL:

@@ -87,9 +87,9 @@ type Ports struct {
 	Changed func(cluster string)
 	// Committed is told after each commit that put events in the outbox. May be nil.
 	Committed func()
-	// Accepted is told of each object of Objects that has become a job, each time that the object is told of. May be
-	// nil.
-	Accepted func(events.ObjectCreated)
+	// Accepted is told of each object of Objects that has become a job, each time that the object is told of: a remark
+	// about it can go. May be nil.
+	Accepted func(context.Context, events.ObjectCreated)
 }
 
 // FnAPI stands for what users and agents ask, which is no function that reacts to events.

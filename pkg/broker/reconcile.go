@@ -177,7 +177,7 @@ func (b *Broker) treat(ctx context.Context, cause, id string, machines attempt.I
 			return record.OrSkip(err)
 		}
 		r := attempt.Diagnose(l.Cluster, b.Config, machines, u.Now)
-		b.log.Info("reconcile", "cluster", id, "state", l.Cluster.State, "remedy", int(r))
+		b.log.Debug("reconcile", "cluster", id, "state", l.Cluster.State, "remedy", int(r))
 		if r != attempt.RemedyLease {
 			if r == attempt.RemedyLost && l.Cluster.State == record.ClusterBooting && l.Cluster.Assigned() {
 				if err := b.Blame(u, l.Cluster); err != nil {

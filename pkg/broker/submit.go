@@ -174,7 +174,7 @@ func (b *Broker) submit(ctx context.Context, e events.Event) error {
 		})
 	}
 	if err == nil && b.Accepted != nil {
-		b.Accepted(data)
+		b.Accepted(ctx, data)
 	}
 	return err
 }

@@ -262,6 +262,9 @@ func (w *worker) handle(ctx context.Context, batch []bus.Delivery) {
 	}
 }
 
+// worrying is the attempt from which on the failures of a delivery are said without --verbose.
+const worrying = 3
+
 // settle gives a failed delivery back, or up.
 func (w *worker) settle(ctx context.Context, d bus.Delivery, cause error) {
 	free := context.WithoutCancel(ctx)
@@ -271,7 +274,11 @@ func (w *worker) settle(ctx context.Context, d bus.Delivery, cause error) {
 		err = w.e.Bus.Reject(free, w.fn, d.Receipt, cause.Error())
 	} else {
 		if ctx.Err() == nil {
-			w.e.Log.Info("to be tried again", "function", w.fn, "type", d.Type, "attempt", d.Attempt, "err", cause)
+			level := slog.LevelDebug // most are done by the next try, and nobody needs to know
+			if d.Attempt >= worrying {
+				level = slog.LevelWarn
+			}
+			w.e.Log.Log(free, level, "to be tried again", "function", w.fn, "type", d.Type, "attempt", d.Attempt, "err", cause)
 		}
 		err = w.e.Bus.Nack(free, w.fn, d.Receipt, cause.Error())
 	}

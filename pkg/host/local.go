@@ -233,7 +233,8 @@ func (h *Host) wire(ctx context.Context) error {
 		ports.Objects, ports.Accepted = h.folder, h.folder.accepted
 	}
 	if len(h.bought.files) > 0 {
-		ports.Objects = dagbucket.Buckets{Files: h.bought.files, Else: ports.Objects}
+		buckets := dagbucket.Buckets{Files: h.bought.files, Else: ports.Objects}
+		ports.Objects, ports.Accepted = buckets, buckets.Accepted(ports.Accepted, h.log)
 	}
 	if h.opt.Policy != "" {
 		if h.policy, err = openPolicy(h.opt.Policy, h.log); err != nil {

@@ -220,7 +220,7 @@ func (f *folder) rejected(e events.DAGRejected) error {
 }
 
 // accepted removes the remark about a file that has become a job, unless another content was told of since.
-func (f *folder) accepted(o events.ObjectCreated) {
+func (f *folder) accepted(_ context.Context, o events.ObjectCreated) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	t := f.told[o.Key]

@@ -22,7 +22,7 @@ func TestLateNewsOfAContentOfBeforeLeaveTheRemarkAsItIs(t *testing.T) {
 		}
 	}
 	accepted := func(digest string) {
-		f.accepted(events.ObjectCreated{Bucket: f.bucketURL(), Key: "a.yaml", ETag: digest})
+		f.accepted(t.Context(), events.ObjectCreated{Bucket: f.bucketURL(), Key: "a.yaml", ETag: digest})
 	}
 	f.isNew("a.yaml", "1")
 	f.isNew("a.yaml", "2")

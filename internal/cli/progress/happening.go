@@ -162,9 +162,7 @@ func ended(a record.Attempt, task string) Happening {
 	switch a.Outcome {
 	case record.OutcomeSucceeded:
 		h.Text, h.Tone = "succeeded after "+text.Span(a.Ended.Sub(a.Launched)), text.Good
-		if a.USD > 0 { // known once its machines are gone
-			h.Text += " for " + text.USD(a.USD) + " USD"
-		}
+		h.Text += cost(a)
 	case record.OutcomeRefused:
 		on("refused on")
 	case record.OutcomeBlocked:
@@ -183,6 +181,18 @@ func ended(a record.Attempt, task string) Happening {
 		h.Text, h.Tone = string(a.Outcome)+why, text.Plain
 	}
 	return h
+}
+
+// cost is what an attempt cost, which is known once its machines are gone; before, what they cost by their price.
+func cost(a record.Attempt) string {
+	if a.USD > 0 {
+		return " for " + text.USD(a.USD) + " USD"
+	}
+	usd := a.Offer.USDPerHour * float64(max(a.Nodes, 1)) * a.Ended.Sub(a.Launched).Hours()
+	if usd <= 0 {
+		return ""
+	}
+	return " for about " + text.USD(usd) + " USD"
 }
 
 func because(reason string) string {

@@ -125,7 +125,9 @@ func (v *View) money(width int) string {
 	if j.Plan > 0 {
 		parts = append(parts, "plan "+text.USD(j.PlannedUSD), "on demand "+text.USD(j.OnDemandUSD))
 	}
-	if saved := text.Saved(j.SpentUSD, j.OnDemandUSD); j.State == record.JobSucceeded && saved != "" {
+	// Where its tasks were far shorter than planned, what on demand was planned to cost is for other hours.
+	saved := text.Saved(j.SpentUSD, j.OnDemandUSD)
+	if j.State == record.JobSucceeded && saved != "" && j.SpentUSD >= j.PlannedUSD/2 {
 		parts[len(parts)-1] += ": " + v.Style.Paint(text.Good, saved)
 	}
 	if j.BudgetUSD > 0 {

@@ -83,6 +83,23 @@ func (f files) Write(ctx context.Context, bucket, key string, body []byte) error
 	return told(bucket, key, err)
 }
 
+// Remove implements driver.Files.
+func (f files) Remove(ctx context.Context, bucket, key string) error {
+	name, err := f.within(bucket, key)
+	if err != nil {
+		return err
+	}
+	service, err := storage.NewService(context.WithoutCancel(ctx), f.options...)
+	if err != nil {
+		return err
+	}
+	err = told(bucket, key, service.Objects.Delete(name, key).Context(ctx).Do())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
 func told(bucket, key string, err error) error {
 	var answer *googleapi.Error
 	if errors.As(err, &answer) && answer.Code == http.StatusNotFound {

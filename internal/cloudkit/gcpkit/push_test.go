@@ -160,6 +160,9 @@ func TestWhatABucketPushesIsAFileOfItsFolder(t *testing.T) {
 	if _, _, err := o.Files.Read(t.Context(), "gs://others", "dags/a.yaml"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("another bucket is read: %v", err)
 	}
+	if err := o.Files.Remove(t.Context(), "gs://acme-jobs", "elsewhere"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("removed outside of its folder: %v", err)
+	}
 	if err := o.Files.Write(t.Context(), "gs://acme-jobs", "elsewhere", nil); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("another folder is written: %v", err)
 	}

@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
@@ -87,5 +88,20 @@ func TestADroppedFileIsCheckedAgainstTheStores(t *testing.T) {
 	}
 	if running := w.instances(ctx); len(running) > 0 {
 		t.Errorf("%d machines", len(running))
+	}
+	w.put("mount-none.yaml", head+"s3://"+lake+"/in/x.csv\n") // what was wrong with it is mended
+	w.poll(ctx, events.FnSubmit)
+	remarks, err := w.s3().ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: aws.String(w.name + "-dags")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var left []string
+	for _, o := range remarks.Contents {
+		if strings.HasSuffix(*o.Key, ".error.txt") {
+			left = append(left, *o.Key)
+		}
+	}
+	if len(left) != len(refused)-1 || slices.Contains(left, "mount-none.yaml.error.txt") {
+		t.Errorf("remarks that are left: %v", left)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"net/http"
 
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
@@ -24,10 +25,16 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// Client is what this package needs of *s3.Client.
+// Client is what logs and pieces of them need of *s3.Client.
 type Client interface {
 	GetObject(context.Context, *s3.GetObjectInput, ...func(*s3.Options)) (*s3.GetObjectOutput, error)
 	PutObject(context.Context, *s3.PutObjectInput, ...func(*s3.Options)) (*s3.PutObjectOutput, error)
+}
+
+// FileClient is what DAGs needs of *s3.Client.
+type FileClient interface {
+	GetObject(context.Context, *s3.GetObjectInput, ...func(*s3.Options)) (*s3.GetObjectOutput, error)
+	DeleteObject(context.Context, *s3.DeleteObjectInput, ...func(*s3.Options)) (*s3.DeleteObjectOutput, error)
 }
 
 // NewClient makes the S3 client of a host. Emulators, which are named by a URL, have no host for each bucket.
@@ -37,16 +44,17 @@ func NewClient(h *lambdahost.Host) *s3.Client {
 
 // DAGs reads DAG files from their bucket. It implements broker.Objects.
 type DAGs struct {
-	Client Client
+	Client FileClient
 	// Bucket is the only one that is read, whatever an event says.
 	Bucket string
+	Log    *slog.Logger
 }
 
 // Part gives the broker the DAG bucket, and those of other clouds.
 func Part(h *lambdahost.Host) error {
-	h.Ports.Objects = dagbucket.Buckets{
-		Files: Far(h), Else: &DAGs{Client: NewClient(h), Bucket: h.Env.DAGBucket},
-	}
+	own := &DAGs{Client: NewClient(h), Bucket: h.Env.DAGBucket, Log: h.Log()}
+	all := dagbucket.Buckets{Files: Far(h), Else: own}
+	h.Ports.Objects, h.Ports.Accepted = all, all.Accepted(own.Accepted, h.Log())
 	return nil
 }
 
@@ -80,6 +88,17 @@ func (d *DAGs) Open(ctx context.Context, o events.ObjectCreated) (io.ReadCloser,
 // Settle implements broker.Objects. What a job names by a relative path lies beside its file in the bucket.
 func (*DAGs) Settle(_ context.Context, bucket, key string, spec *dag.Job) error {
 	return dagbucket.Beside("s3://"+bucket, key, spec)
+}
+
+// Accepted removes the remark about a file that is a job now. S3 does not mind when there is none.
+func (d *DAGs) Accepted(ctx context.Context, o events.ObjectCreated) {
+	if o.Bucket != d.Bucket {
+		return
+	}
+	key := o.Key + lambdahost.RemarkSuffix
+	if _, err := d.Client.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &d.Bucket, Key: &key}); err != nil {
+		d.Log.Warn("the remark about a file that is a job now stays", "file", o.Key, "err", err)
+	}
 }
 
 // Missing says that an object does not exist. Not every endpoint has a code for it.

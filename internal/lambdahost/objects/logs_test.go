@@ -7,7 +7,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
+	"maps"
 	"net/http"
+	"slices"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -184,6 +187,22 @@ func TestWhoBeginsElsewhereIsToldWhereItEnds(t *testing.T) {
 	}
 	if got := read(t, one, 0); got != "hello world" {
 		t.Errorf("%q", got)
+	}
+}
+
+func (b *bucket) DeleteObject(_ context.Context, in *s3.DeleteObjectInput, _ ...func(*s3.Options)) (*s3.DeleteObjectOutput, error) {
+	delete(b.objects, *in.Key)
+	return &s3.DeleteObjectOutput{}, nil
+}
+
+// TestARemarkGoesOnceItsFileIsAJob and nothing else, in no other bucket.
+func TestARemarkGoesOnceItsFileIsAJob(t *testing.T) {
+	b := &bucket{objects: map[string][]byte{"a.yaml": nil, "a.yaml.error.txt": nil, "b.yaml.error.txt": nil}}
+	d := &objects.DAGs{Client: b, Bucket: "dags", Log: slog.New(slog.DiscardHandler)}
+	d.Accepted(ctx, events.ObjectCreated{Bucket: "others", Key: "b.yaml"})
+	d.Accepted(ctx, events.ObjectCreated{Bucket: "dags", Key: "a.yaml"})
+	if left := slices.Sorted(maps.Keys(b.objects)); !slices.Equal(left, []string{"a.yaml", "b.yaml.error.txt"}) {
+		t.Errorf("left: %v", left)
 	}
 }
 

@@ -102,7 +102,7 @@ func DecideFailed(st Advancing, task record.Task, e events.TaskFailed) (d record
 	default:
 		reason += fmt.Sprintf(" failed with exit code %d", e.ExitCode)
 	}
-	if e.Message != "" {
+	if e.Message != "" && e.Message != fmt.Sprintf("exit code %d", e.ExitCode) { // where that is all, it is said
 		reason += ": " + e.Message
 	}
 	d = decideEnding(st.Job, record.JobFailed, reason)

@@ -21,6 +21,8 @@ type Files interface {
 	Read(ctx context.Context, bucket, key string) (body []byte, version string, err error)
 	// Write puts an object, a remark about another, in the place of what was there.
 	Write(ctx context.Context, bucket, key string, body []byte) error
+	// Remove removes an object. That there is none is no error.
+	Remove(ctx context.Context, bucket, key string) error
 }
 
 // DAGScheme is that of buckets whose files become jobs, beside those of AWS.

@@ -27,7 +27,7 @@ func (h *Host) adopt() {
 			})
 			continue
 		}
-		h.log.Info("found a cluster", "cloud", key.Cloud, "cluster", key.Cluster, "machines", len(cl.machines))
+		h.log.Debug("found a cluster", "cloud", key.Cloud, "cluster", key.Cluster, "machines", len(cl.machines))
 		cl.expect()
 		adopted = true
 	}

@@ -52,6 +52,7 @@ const (
 	opPush      = "push"
 	opRead      = "read"
 	opWrite     = "write"
+	opRemove    = "remove"
 )
 
 // answer is what comes back.
@@ -229,7 +230,7 @@ func (s Server) do(ctx context.Context, in call) (out answer, err error) {
 		out.Report = &report
 	case opPush:
 		return s.pushed(ctx, in)
-	case opRead, opWrite:
+	case opRead, opWrite, opRemove:
 		return s.file(ctx, in)
 	case opRefresh:
 		if s.Refresh == nil {

@@ -236,6 +236,14 @@ func (s shelf) Write(_ context.Context, bucket, key string, body []byte) error {
 	return nil
 }
 
+func (s shelf) Remove(_ context.Context, bucket, key string) error {
+	if bucket != "gs://jobs" {
+		return cloud.Errorf("gcp", cloud.Auth, "forbidden", "it is another's")
+	}
+	delete(s.put, key)
+	return nil
+}
+
 func TestFilesAreReadAndWrittenOnTheOtherSide(t *testing.T) {
 	s := shelf{body: []byte(strings.Repeat("run: ls\n", 1<<20)), put: map[string]string{}} // more than a message holds
 	c := remote.New("gcp", remote.Server{Cloud: &distant{}, Files: s}.Serve)
@@ -257,6 +265,12 @@ func TestFilesAreReadAndWrittenOnTheOtherSide(t *testing.T) {
 	c = remote.New("gcp", remote.Server{Cloud: &distant{}, Files: s}.Serve)
 	if err := c.Write(t.Context(), "gs://jobs", "a.yaml.error.txt", []byte("why")); err != nil || s.put["a.yaml.error.txt"] != "why" {
 		t.Errorf("%v %v", s.put, err)
+	}
+	if err := c.Remove(t.Context(), "gs://jobs", "a.yaml.error.txt"); err != nil || len(s.put) > 0 {
+		t.Errorf("%v %v", s.put, err)
+	}
+	if err := c.Remove(t.Context(), "gs://others", "a"); cloud.KindOf(err) != cloud.Auth {
+		t.Errorf("removed from another's: %v", err)
 	}
 	if err := c.Write(t.Context(), "gs://others", "a", nil); cloud.KindOf(err) != cloud.Auth {
 		t.Errorf("another's: %v", err)

@@ -85,13 +85,22 @@ func (c *Client) Write(ctx context.Context, bucket, key string, body []byte) err
 	return err
 }
 
+// Remove implements driver.Files.
+func (c *Client) Remove(ctx context.Context, bucket, key string) error {
+	_, err := c.ask(ctx, call{Op: opRemove, Bucket: bucket, Key: key})
+	return err
+}
+
 // file answers them.
 func (s Server) file(ctx context.Context, in call) (out answer, err error) {
 	if s.Files == nil {
 		return out, cloud.Errorf(s.Cloud.Name(), cloud.Invalid, codeUnknown, "no bucket's files are jobs here")
 	}
-	if in.Op == opWrite {
+	switch in.Op {
+	case opWrite:
 		return out, s.Files.Write(ctx, in.Bucket, in.Key, in.Body)
+	case opRemove:
+		return out, s.Files.Remove(ctx, in.Bucket, in.Key)
 	}
 	body, version, err := s.Files.Read(ctx, in.Bucket, in.Key)
 	switch {
