@@ -131,6 +131,11 @@ func syntax(data []byte, err error) error {
 			e.Line, e.Column = int(at.Line), int(at.Column)
 		}
 	}
+	if line, column, is := tabAt(data, e.Line, reason); is {
+		e.Line, e.Column = line, column
+		e.Reason, e.Hint = "is not YAML: a tab is not allowed here", "write spaces instead of tabs"
+		return e
+	}
 	e.Reason = "is not YAML: " + reason
 	switch {
 	case strings.Contains(reason, "cannot start any token"):
@@ -142,6 +147,36 @@ func syntax(data []byte, err error) error {
 		e.Hint = "check the indentation here and below"
 	}
 	return e
+}
+
+// tabAt finds the tab that the YAML package refuses, if it does. What it says of a text that a tab ends has the line
+// where the text begins, and the tab is in a line below that is indented less than the text.
+func tabAt(data []byte, line int, reason string) (at, column int, is bool) {
+	inText := strings.Contains(reason, "found a tab character")
+	if !inText && !strings.Contains(reason, "cannot start any token") {
+		return 0, 0, false
+	}
+	indent := -1
+	for text := range bytes.Lines(data) {
+		at++
+		if at < line || at == line && inText {
+			continue
+		}
+		text = bytes.TrimRight(text, "\r\n")
+		spaces := len(text) - len(bytes.TrimLeft(text, " "))
+		tab := bytes.IndexByte(text, '\t')
+		switch {
+		case !inText:
+			// A sign after the tab may be what is refused.
+			is = regexp.MustCompile("^[ ?:-]*\t[ \t]*([^@`%\\s]|$)").Match(text)
+			return at, tab + 1, is
+		case tab == spaces && (indent < 0 || tab < indent):
+			return at, tab + 1, true
+		case indent < 0 && spaces < len(text):
+			indent = spaces
+		}
+	}
+	return 0, 0, false
 }
 
 // visit follows an alias and counts the node.
@@ -277,7 +312,11 @@ func (r *Reader) Unknown(e Entry, known []string) error {
 // List calls each with every element of a sequence.
 func (r *Reader) List(n *yaml.Node, each func(i int, n *yaml.Node) error) error {
 	if n.Kind != yaml.SequenceNode {
-		return r.Fault(n, "must be a list, not "+Describe(n), "")
+		hint := ""
+		if n.Kind == yaml.ScalarNode {
+			hint = asList(n, each(0, n) == nil)
+		}
+		return r.Fault(n, "must be a list, not "+Describe(n), hint)
 	}
 	for i, c := range n.Content {
 		c, err := r.visit(c)
@@ -289,6 +328,19 @@ func (r *Reader) List(n *yaml.Node, each func(i int, n *yaml.Node) error) error 
 		}
 	}
 	return nil
+}
+
+// asList says how a scalar is written where a list is wanted. It is shown as the only element if it could be one.
+func asList(n *yaml.Node, element bool) string {
+	const longest = 64
+	word := regexp.MustCompile(`^[\w/.]([\w/.:@+-]*[\w/.])?$`) // what needs no quotes in either way to write a list
+	switch {
+	case IsNull(n):
+		return "give one, or leave the field out"
+	case element && len(n.Value) <= longest && word.MatchString(n.Value):
+		return fmt.Sprintf(`write [%s], or a line "- %s" for each`, n.Value, n.Value)
+	}
+	return `begin each element with "- ", in a line of its own`
 }
 
 // Text returns a scalar as it is written, whatever YAML takes it for.

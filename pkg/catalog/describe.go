@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tradewind-broker/tradewind/internal/figure"
 	"github.com/tradewind-broker/tradewind/internal/suggest"
 )
 
@@ -23,7 +24,7 @@ func describe(q *Query) string {
 		add("%s vCPUs", q.VCPU)
 	}
 	if (q.MemoryGiB != Range{}) {
-		add("%s GiB of memory", q.MemoryGiB)
+		add("%s GiB of memory", q.MemoryGiB.told(figure.Text))
 	}
 	if q.InstanceType != "" {
 		add("machine type %s", q.InstanceType)
@@ -58,16 +59,19 @@ func describe(q *Query) string {
 }
 
 // String writes the range as job files do: 8+ for at least, 8 for exactly.
-func (r Range) String() string {
+func (r Range) String() string { return r.told(formatCount) }
+
+// told writes the range with its numbers by number.
+func (r Range) told(number func(float64) string) string {
 	switch {
 	case r.Min == r.Max:
-		return formatCount(r.Min)
+		return number(r.Min)
 	case r.Max == 0:
-		return formatCount(r.Min) + "+"
+		return number(r.Min) + "+"
 	case r.Min == 0:
-		return "at most " + formatCount(r.Max)
+		return "at most " + number(r.Max)
 	default:
-		return formatCount(r.Min) + " to " + formatCount(r.Max)
+		return number(r.Min) + " to " + number(r.Max)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/fault"
+	"github.com/tradewind-broker/tradewind/internal/figure"
 	"github.com/tradewind-broker/tradewind/internal/suggest"
 )
 
@@ -94,8 +95,12 @@ func (r Range) Check(most float64) error {
 	case r.Min > most || r.Max > most:
 		return fault.New("is more than any machine has", limits)
 	case r.Max != 0 && r.Min > r.Max:
+		least, most := figure.Text(r.Min), figure.Text(r.Max)
+		if least == most {
+			least, most = FormatNumber(r.Min), FormatNumber(r.Max)
+		}
 		return fault.New(
-			fmt.Sprintf("the least, %s, is more than the most, %s", FormatNumber(r.Min), FormatNumber(r.Max)),
+			fmt.Sprintf("the least, %s, is more than the most, %s", least, most),
 			"write the smaller number first",
 		)
 	}

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/tradewind-broker/tradewind/internal/figure"
 )
 
 // Amounts are quantities of resources, by their names: VCPUs, MemoryGiB, USDPerHour, USDPerMonth, or the name of a kind
@@ -70,7 +72,7 @@ func TellAmount(name string, v float64) string {
 	case VCPUs:
 		return fmt.Sprintf("%g vCPUs", v)
 	case MemoryGiB:
-		return fmt.Sprintf("%g GiB of memory", v)
+		return figure.Text(v) + " GiB of memory"
 	case USDPerHour:
 		return fmt.Sprintf("%.4g USD/h", v)
 	case USDPerMonth:

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tradewind-broker/tradewind/internal/figure"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
@@ -155,8 +156,8 @@ func (t *together) short(s *Session) *record.Purse {
 func (t *together) tooLarge(s *Session) string {
 	first := t.members[0]
 	if b := s.beyond(first.queue, t.needs()); b != nil {
-		return fmt.Sprintf("its gang %s needs %s at once and queue %s allows %g", t.name,
-			record.TellAmount(b.resource, b.need), b.of.Name, b.most)
+		return fmt.Sprintf("its gang %s needs %s at once and queue %s allows %s", t.name,
+			record.TellAmount(b.resource, b.need), b.of.Name, figure.Text(b.most))
 	}
 	if b := s.dear(first.queue, s.costsOf(t.members)); b != nil {
 		return fmt.Sprintf("its gang %s needs %s", t.name, b.tell())
@@ -273,8 +274,9 @@ func (t *together) tell(s *Session) string {
 		lacks, is := needs.Exceeds(q.Most(), used)
 		switch {
 		case is:
-			return fmt.Sprintf("it waits for its gang %s, which needs %s at once: queue %s has %g of %g in use",
-				t.name, record.TellAmount(lacks, needs[lacks]), q.Name, used[lacks], q.Most()[lacks])
+			return fmt.Sprintf("it waits for its gang %s, which needs %s at once: queue %s has %s of %s in use",
+				t.name, record.TellAmount(lacks, needs[lacks]), q.Name, figure.Text(used[lacks]),
+				figure.Text(q.Most()[lacks]))
 		case q.MaxRunning > 0 && running+len(t.members) > q.MaxRunning:
 			return fmt.Sprintf("it waits for its gang %s of %d tasks: queue %s runs %d of %d", t.name, len(t.members),
 				q.Name, running, q.MaxRunning)

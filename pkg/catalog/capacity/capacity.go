@@ -11,6 +11,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/tradewind-broker/tradewind/internal/figure"
 )
 
 // Amount is how much of some capacity there is, or how much of it something takes, in all that it is counted in.
@@ -141,20 +143,21 @@ func (a Amount) Holds(b Amount) int {
 // String tells it to people: 4 machines; 96 vCPUs and 384 GiB; 1.5 USD an hour.
 func (a Amount) String() string {
 	var parts []string
-	tell := func(n int64, unit float64, one, many string) {
+	exact := func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
+	tell := func(n int64, unit float64, one, many string, number func(float64) string) {
 		switch {
 		case n == 0:
 		case float64(n) == unit:
 			parts = append(parts, "1 "+one)
 		default:
-			parts = append(parts, strconv.FormatFloat(float64(n)/unit, 'f', -1, 64)+" "+many)
+			parts = append(parts, number(float64(n)/unit)+" "+many)
 		}
 	}
-	tell(a.Machines, 1, "machine", "machines")
-	tell(a.MilliVCPU, 1000, "vCPU", "vCPUs")
-	tell(a.MiB, 1024, "GiB", "GiB")
-	tell(a.MicroUSD, 1e6, "USD an hour", "USD an hour")
-	tell(a.CentiUnits, 100, "normalised unit", "normalised units")
+	tell(a.Machines, 1, "machine", "machines", exact)
+	tell(a.MilliVCPU, 1000, "vCPU", "vCPUs", exact)
+	tell(a.MiB, 1024, "GiB", "GiB", figure.Text)
+	tell(a.MicroUSD, 1e6, "USD an hour", "USD an hour", exact)
+	tell(a.CentiUnits, 100, "normalised unit", "normalised units", exact)
 	if len(parts) == 0 {
 		return "nothing"
 	}

@@ -19,6 +19,7 @@ func TestAmountsAreToldAndCounted(t *testing.T) {
 		{capacity.Amount{MilliVCPU: 96_000, MiB: 384 << 10}, capacity.TakenBy(4, 32), "96 vCPUs and 384 GiB", 12},
 		{capacity.Amount{MilliVCPU: 96_000}, capacity.TakenBy(4, 32), "96 vCPUs", 0}, // its memory is not committed to
 		{capacity.Amount{MilliVCPU: 500, MiB: 768}, capacity.TakenBy(0.25, 0.25), "0.5 vCPUs and 0.75 GiB", 2},
+		{capacity.Amount{MiB: 15259}, capacity.TakenBy(1, 8), "14.9 GiB", 0},
 		{capacity.HadUSD(0.3), capacity.TakenUSD(0.1), "0.3 USD an hour", 3}, // though 0.1 + 0.1 + 0.1 > 0.3
 		{capacity.HadUSD(1.5), capacity.TakenUSD(0.0312345), "1.5 USD an hour", 48},
 		{capacity.Amount{CentiUnits: 1600}, capacity.Amount{CentiUnits: 400}, "16 normalised units", 4},

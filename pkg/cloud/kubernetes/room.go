@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/tradewind-broker/tradewind/internal/figure"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
@@ -225,8 +226,8 @@ func (g *gang) room(ctx context.Context) (at placing, err error) {
 		return at, nil // it holds none of the room of others while it waits
 	}
 	if at.outlook == full {
-		return at, fail(cloud.Capacity, codeFull, "%d of %d pods of %g CPUs and %g GiB fit on the nodes of %s",
-			g.spec.Nodes-g.left(bound)+fits, g.spec.Nodes, g.shape.VCPU, g.shape.GiB, g.place.Name)
+		return at, fail(cloud.Capacity, codeFull, "%d of %d pods of %g CPUs and %s GiB fit on the nodes of %s",
+			g.spec.Nodes-g.left(bound)+fits, g.spec.Nodes, g.shape.VCPU, figure.Text(g.shape.GiB), g.place.Name)
 	}
 	p := g.promise()
 	if at.outlook == roomy {

@@ -197,13 +197,14 @@ func (r *reader) spanOf(role yamlfile.Entry) (s span, err error) {
 	if err != nil {
 		return s, nil // the same
 	}
-	said := map[string]int{}
+	said, nodes := map[string]int{}, map[string]*yaml.Node{}
 	for _, f := range fields {
 		switch f.Key {
 		case "replicas", "min", "max", "minAvailable":
 			if _, twice := said[f.Key]; twice {
 				continue
 			}
+			nodes[f.Key] = f.Node
 			text, err := r.Text(f.Node)
 			if err != nil {
 				return s, fault.WithinKey(f.Key, err)
@@ -231,12 +232,23 @@ func (r *reader) spanOf(role yamlfile.Entry) (s span, err error) {
 	}
 	switch {
 	case s.max < s.min:
-		return s, at(fmt.Sprintf("begins with %d machines and has %d at most", s.min, s.max), "")
+		return s, r.crossed(nodes, s)
 	case s.max-s.min > dag.MaxJoining:
 		return s, fault.At(yamlfile.PositionOf(role.Node), fault.OverLimit(fmt.Sprintf(
 			"may have %d machines more than it begins with, more than %d", s.max-s.min, dag.MaxJoining), ""))
 	}
 	return s, nil
+}
+
+// crossed is the error about a role that begins with more machines than it may have, by its fields.
+func (r *reader) crossed(fields map[string]*yaml.Node, s span) error {
+	least, most := "min", "max"
+	if fields[least] == nil {
+		least, most = "minAvailable", "replicas"
+	}
+	problem := fmt.Sprintf("%s %d is more than %s %d", least, s.min, most, s.max)
+	hint := fmt.Sprintf("write %s: %d and %s: %d", least, s.max, most, s.min)
+	return fault.WithinKey(least, r.Fault(fields[least], problem, hint))
 }
 
 // outputNames are the names of a role's outputs. What is wrong with them is said when it is read.

@@ -124,11 +124,11 @@ tasks:
 		}
 	}
 	for words, want := range map[string]string{
-		"min: 4, max: 2":               "begins with 4 machines and has 2 at most",
+		"min: 4, max: 2":               "grow.yaml:12:47: tasks.train.gang.roles.worker.min: min 4 is more than max 2 (write min: 2 and max: 4)",
 		"min: 2":                       "has min and no max",
 		"minAvailable: 2":              "has minAvailable and no replicas",
 		"replicas: 2, max: 4":          "has replicas and min or max",
-		"replicas: 2, minAvailable: 3": "begins with 3 machines and has 2 at most",
+		"replicas: 2, minAvailable: 3": "minAvailable 3 is more than replicas 2 (write minAvailable: 2 and replicas: 3)",
 		"min: 0, max: 2":               "tasks.train.gang.roles.worker.min",
 		"min: 1, max: 66":              "65 machines more than it begins with",
 		"min: [1], max: 2":             "tasks.train.gang.roles.worker.min",

@@ -11,4 +11,12 @@ func TestBadFilesAreRefusedWithTheirLine(t *testing.T) { dagtest.Errors(t, "job.
 
 func TestEveryFieldIsRead(t *testing.T) { dagtest.Workflows(t, native.Parse) }
 
+func TestTabsThatYAMLAllowsAreNoPartOfAValue(t *testing.T) {
+	text := "apiVersion: tradewind/v1\nname:\tfoo\ntasks:\t# all\n  a: {run:\tx\t,\n\tworkdir: .}\n"
+	j, err := native.Parse("job.yaml", []byte(text))
+	if err != nil || j.Name != "foo" || j.Tasks[0].Run != "x" {
+		t.Errorf("%+v, %v", j, err)
+	}
+}
+
 func FuzzNative(f *testing.F) { dagtest.Fuzz(f, native.Parse) }
