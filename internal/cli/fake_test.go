@@ -41,6 +41,7 @@ type fakeBroker struct {
 	mu        sync.Mutex
 	outcome   record.JobState // of jobs that are submitted; JobRunning runs until it is cancelled
 	plan      int             // version of the plan of those
+	short     bool            // they take less time than planned
 	submitted []broker.Submission
 	arrived   chan struct{}     // one for each submission, as far as there is room
 	jobs      []*view.JobDetail // oldest first

@@ -18,7 +18,6 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/jobfile"
 	"github.com/tradewind-broker/tradewind/internal/cli/planning"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
-	"github.com/tradewind-broker/tradewind/internal/suggest"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
@@ -235,7 +234,9 @@ func (a *app) handIn(ctx context.Context, s *conn, f *jobfile.File, o pack.Optio
 	if err != nil {
 		return "", err
 	}
-	a.doubtQueue(ctx, s, f.Spec.Queue)
+	if doubt := jobfile.DoubtQueue(ctx, f.Spec.Queue, s.Queues); doubt != "" {
+		a.Tell("%s", doubt)
+	}
 	job, err := s.Update(ctx, updates, f.Path, key, body, f.Secrets)
 	if err != nil {
 		return "", f.Locate(err)
@@ -246,29 +247,6 @@ func (a *app) handIn(ctx context.Context, s *conn, f *jobfile.File, o pack.Optio
 		a.Warn(job.Warnings)
 	}
 	return job.ID, nil
-}
-
-// doubtQueue says that a queue is new where one that is there has nearly its name: queues are made by the first job
-// that names them, and so by one that mistypes it.
-func (a *app) doubtQueue(ctx context.Context, s *conn, name string) {
-	if name == "" || name == record.DefaultQueueName {
-		return
-	}
-	list, err := s.Queues(ctx)
-	if err != nil {
-		return // the submission says what is wrong
-	}
-	var known []string
-	for _, q := range list.Queues {
-		if q.Name == name {
-			return
-		}
-		known = append(known, q.Name)
-	}
-	if near := suggest.Nearest(name, known); near != "" {
-		a.Tell("queue %s is new and made by this job; there is %s: `tradewind cancel` and submit it again if that was meant",
-			name, near)
-	}
 }
 
 // cancelWithin is how long a cancelled job may take to free its machines.

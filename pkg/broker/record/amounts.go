@@ -66,6 +66,9 @@ func (a Amounts) Exceeds(most, beside Amounts) (name string, is bool) {
 	return "", false
 }
 
+// TellFigure tells people an amount without its unit.
+func TellFigure(v float64) string { return figure.Text(v) }
+
 // TellAmount says an amount of a resource with its unit: "8 vCPUs", "64 GiB of memory", "2 A100".
 func TellAmount(name string, v float64) string {
 	switch name {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/tradewind-broker/tradewind/internal/figure"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
@@ -157,7 +156,7 @@ func (t *together) tooLarge(s *Session) string {
 	first := t.members[0]
 	if b := s.beyond(first.queue, t.needs()); b != nil {
 		return fmt.Sprintf("its gang %s needs %s at once and queue %s allows %s", t.name,
-			record.TellAmount(b.resource, b.need), b.of.Name, figure.Text(b.most))
+			record.TellAmount(b.resource, b.need), b.of.Name, record.TellFigure(b.most))
 	}
 	if b := s.dear(first.queue, s.costsOf(t.members)); b != nil {
 		return fmt.Sprintf("its gang %s needs %s", t.name, b.tell())
@@ -275,8 +274,8 @@ func (t *together) tell(s *Session) string {
 		switch {
 		case is:
 			return fmt.Sprintf("it waits for its gang %s, which needs %s at once: queue %s has %s of %s in use",
-				t.name, record.TellAmount(lacks, needs[lacks]), q.Name, figure.Text(used[lacks]),
-				figure.Text(q.Most()[lacks]))
+				t.name, record.TellAmount(lacks, needs[lacks]), q.Name, record.TellFigure(used[lacks]),
+				record.TellFigure(q.Most()[lacks]))
 		case q.MaxRunning > 0 && running+len(t.members) > q.MaxRunning:
 			return fmt.Sprintf("it waits for its gang %s of %d tasks: queue %s runs %d of %d", t.name, len(t.members),
 				q.Name, running, q.MaxRunning)

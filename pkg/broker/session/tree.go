@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/tradewind-broker/tradewind/events"
-	"github.com/tradewind-broker/tradewind/internal/figure"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
@@ -194,8 +193,7 @@ func (b *excess) tell() string {
 		return fmt.Sprintf("%s USD and queue %s allows %s USD a month", record.TellUSD(b.need), b.of.Name,
 			record.TellUSD(b.most))
 	}
-	return fmt.Sprintf("%s and queue %s allows %s", record.TellAmount(b.resource, b.need), b.of.Name,
-		figure.Text(b.most))
+	return record.TellAmount(b.resource, b.need) + " and queue " + b.of.Name + " allows " + record.TellFigure(b.most)
 }
 
 // beyond says by what something is more than a queue could have if nothing were in use: its quota and those above it,
