@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -53,6 +54,7 @@ type conn struct {
 	state   string // absolute
 	// embedded brokers run in this process and end with it; passive ones only read.
 	embedded, passive bool
+	fresh             string // state, where no broker has worked there before
 	elsewhere         bool   // not on this computer
 	hint              string // flag that finds it again, where one elsewhere needs it
 	close             func() error
@@ -111,10 +113,15 @@ func (a *app) read(ctx context.Context, state string) (*conn, error) {
 		return found(state, r), nil
 	}
 	if !command.Exists(state) {
-		return nil, command.BadInput("`tradewind run FILE` runs one; --state names another folder",
-			"there are no jobs: %s does not exist", state)
+		return nil, command.BadInput("`tradewind run FILE` or `tradewind up` makes one; --state names another",
+			"there is no state folder of a broker: %s does not exist", state)
 	}
-	return a.start(ctx, host.Options{State: state, Passive: true, TimeScale: 1})
+	fresh := !command.Exists(filepath.Join(state, "objects")) && !command.Exists(filepath.Join(state, "clouds.json"))
+	s, err := a.start(ctx, host.Options{State: state, Passive: true, TimeScale: 1})
+	if err == nil && fresh && s.passive {
+		s.fresh = state
+	}
+	return s, err
 }
 
 // running connects to a broker that runs, which is needed to get anything done.

@@ -83,6 +83,19 @@ func TestUpServesUntilItIsInterrupted(t *testing.T) {
 	}
 }
 
+func TestUpSaysThatItMakesTheFolder(t *testing.T) {
+	p := newProgram(t)
+	dir := t.TempDir()
+	for dags, made := range map[string]bool{dir: false, filepath.Join(dir, "typo") + "/": true} {
+		done := p.started("up", "--dags", dags, "-o", "json")
+		p.signals <- syscall.SIGTERM
+		r := <-done
+		if said := strings.Contains(r.err, "made the folder "+dags+", which was not there"); r.code != command.ExitDone || said != made {
+			t.Errorf("%s: exit %d, %s", dags, r.code, r.err)
+		}
+	}
+}
+
 func TestABrokerThatIsJustEndingIsWaitedFor(t *testing.T) {
 	p := newProgram(t)
 	p.hosts.locked = 2
@@ -116,6 +129,23 @@ func TestCommandsThatOnlyReadStartNothing(t *testing.T) {
 	r := p.run("status", "--state", filepath.Join(p.state, "not-there"))
 	if r.code != command.ExitBadInput || len(p.hosts.opened) != opened || command.Exists(filepath.Join(p.state, "not-there")) {
 		t.Errorf("a folder that is not there: exit %d, %s", r.code, r.err)
+	}
+}
+
+func TestSettingAQueueSaysThatTheStateFolderIsNew(t *testing.T) {
+	const said = "a new state folder was made at "
+	p := newProgram(t)
+	if r := p.run("queue", "set", "lab", "--max-vcpu", "8"); r.code != command.ExitDone || !strings.Contains(r.err, said+p.state) {
+		t.Errorf("exit %d: %s", r.code, r.err)
+	}
+	write(t, filepath.Join(p.state, "objects"), "") // a broker makes that
+	if r := p.run("queue", "set", "lab", "--max-vcpu", "8"); r.code != command.ExitDone || strings.Contains(r.err, said) {
+		t.Errorf("once more: exit %d: %s", r.code, r.err)
+	}
+	missing := filepath.Join(p.state, "not-there")
+	r := p.run("queue", "set", "lab", "--state", missing)
+	if r.code != command.ExitBadInput || !strings.Contains(r.err, missing+" does not exist") || command.Exists(missing) {
+		t.Errorf("a folder that is not there: exit %d: %s", r.code, r.err)
 	}
 }
 
@@ -258,6 +288,9 @@ func TestConvertAndSchema(t *testing.T) {
 	spec, err := read.File(out)
 	if err != nil || spec.Format != dag.Native || spec.Tasks[0].Resources[0].Market != dag.MarketSpot {
 		t.Errorf("%v: %+v", err, spec)
+	}
+	if r := p.run("convert", "testdata/jobs/sky.yaml", "--out", out); r.code != command.ExitDone || !strings.Contains(r.err, "over the file that was there") {
+		t.Errorf("once more: exit %d: %s", r.code, r.err)
 	}
 	r := p.run("schema")
 	var schema map[string]any

@@ -216,6 +216,7 @@ func (a *app) addPool(ctx context.Context, s *conn, name string, p api.PoolSetti
 	if err != nil {
 		return err
 	}
+	a.TellFresh(s.fresh)
 	token, err := s.Invite(ctx, name)
 	if err != nil {
 		return err

@@ -144,6 +144,7 @@ func (a *app) setQueue(ctx context.Context, s *conn, name string, q api.QueueQuo
 	if err != nil {
 		return err
 	}
+	a.TellFresh(s.fresh)
 	if output.JSON() {
 		return a.PrintJSON(queue)
 	}

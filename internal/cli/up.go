@@ -110,6 +110,7 @@ func (a *app) up(ctx context.Context, o host.Options, jobs *kubeapi.API, output 
 	if running {
 		return alreadyUp(absolute(o.State), r)
 	}
+	newDAGs := o.DAGs != "" && !command.Exists(o.DAGs)
 	o.Log = a.logger(slog.LevelInfo)
 	serving, cancel := a.Stop.Context(ctx)
 	defer cancel()
@@ -119,6 +120,9 @@ func (a *app) up(ctx context.Context, o host.Options, jobs *kubeapi.API, output 
 	}
 	if !s.embedded {
 		return alreadyUp(s.state, s.running)
+	}
+	if newDAGs {
+		a.Tell("made the folder %s, which was not there", o.DAGs)
 	}
 	err = a.announce(s, o, output)
 	if err == nil {

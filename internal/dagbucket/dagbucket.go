@@ -82,7 +82,8 @@ func (b Buckets) Accepted(next func(context.Context, events.ObjectCreated), log 
 		switch f := b.Files[o.Bucket]; {
 		case f != nil:
 			if err := f.Remove(ctx, o.Bucket, o.Key+push.RemarkSuffix); err != nil {
-				log.Warn("the remark about a file that is a job now stays", "bucket", o.Bucket, "file", o.Key, "err", err)
+				log.Warn("the remark about a file that is a job now stays", "bucket", o.Bucket, "file", o.Key,
+					"err", err)
 			}
 		case next != nil:
 			next(ctx, o)

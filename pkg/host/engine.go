@@ -278,7 +278,8 @@ func (w *worker) settle(ctx context.Context, d bus.Delivery, cause error) {
 			if d.Attempt >= worrying {
 				level = slog.LevelWarn
 			}
-			w.e.Log.Log(free, level, "to be tried again", "function", w.fn, "type", d.Type, "attempt", d.Attempt, "err", cause)
+			w.e.Log.Log(free, level, "to be tried again", "function", w.fn, "type", d.Type, "attempt", d.Attempt,
+				"err", cause)
 		}
 		err = w.e.Bus.Nack(free, w.fn, d.Receipt, cause.Error())
 	}

@@ -70,6 +70,14 @@ func Exists(path string) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
+// TellFresh says that what was set is kept in a state folder where no broker has worked so far, as it may be the wrong
+// one. No name is none.
+func (a *App) TellFresh(state string) {
+	if state != "" {
+		a.Tell("a new state folder was made at %s: no broker has worked there so far", state)
+	}
+}
+
 // Extensions of files that jobs are read from.
 var jobExtensions = []string{"yaml", "yml", "json", "xml", "dax", "gz"}
 

@@ -4,6 +4,7 @@ package initial
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -109,9 +110,8 @@ func keep(file string, body []byte, over bool) error {
 
 // asking asks, one line a question.
 type asking struct {
-	a        *command.App
-	in       *bufio.Reader
-	terminal bool
+	a  *command.App
+	in *bufio.Reader
 }
 
 // question is something to be known, and how an answer is taken.
@@ -121,9 +121,9 @@ type question struct {
 	take              func(string) error
 }
 
-// ask has every answer that no flag gives. Where nobody sits, what cannot be understood fails.
+// ask has every answer that no flag gives.
 func ask(a *command.App, f flags, dir string, known []catalog.AcceleratorInfo) (got answers, err error) {
-	q := asking{a: a, in: bufio.NewReader(io.LimitReader(a.In, 1<<20)), terminal: command.Terminal(a.In) != nil}
+	q := asking{a: a, in: bufio.NewReader(io.LimitReader(a.In, 1<<20))}
 	all := []question{
 		{"--run", "What should it run?", usual(dir), f.run, func(s string) error {
 			got.run = strings.TrimSpace(s)
@@ -160,8 +160,10 @@ func ask(a *command.App, f flags, dir string, known []catalog.AcceleratorInfo) (
 	return got, nil
 }
 
-// about asks one thing, again while a person gives answers that cannot be understood.
+// about asks one thing, again after an answer that cannot be understood. Where the input ends then, it fails: what is
+// usual is not what somebody wanted who said something else.
 func (q asking) about(one question) error {
+	var first error // what was wrong first: in lines of a script, those after it may be answers to other questions
 	for {
 		q.a.Tell("%s [%s]", one.text, one.usual)
 		line, err := q.in.ReadString('\n')
@@ -169,15 +171,16 @@ func (q asking) about(one question) error {
 			return err
 		}
 		answer := strings.TrimSpace(line)
-		if answer == "" {
-			answer = one.usual
+		if answer == "" && err != nil && first != nil {
+			return command.BadInput("", "%s %v", one.text, first)
 		}
-		wrong := one.take(answer)
+		wrong := one.take(cmp.Or(answer, one.usual))
 		if wrong == nil {
 			return nil
 		}
-		if !q.terminal || err != nil {
-			return command.BadInput("", "%s %v", one.text, wrong)
+		first = cmp.Or(first, wrong)
+		if err != nil {
+			return command.BadInput("", "%s %v", one.text, first)
 		}
 		q.a.Tell("%v", wrong)
 	}

@@ -43,6 +43,7 @@ func TestThreeAnswersAreAJob(t *testing.T) {
 		{what: "what is usual", answers: "\n\n\n", want: []string{"hello from", "cpus: 2+", "time: 10m"}, not: []string{"workdir"}},
 		{what: "nobody there", want: []string{"hello from"}},
 		{what: "answers", answers: "sleep 1\n8 CPUs, 32 GB\n90m\n", want: []string{"sleep 1", "cpus: 8+, memory: 32+", "time: 1h30m\n"}},
+		{what: "a wrong answer, and another", answers: "sleep 1\nA1000\nA100\nsoon\n5m\n", want: []string{"A100:1", "time: 5m\n"}},
 		{what: "a folder with a program", files: []string{"train.py"}, want: []string{"python3 train.py", "workdir: ."}},
 		{what: "a file that is named", files: []string{"a.sh"}, answers: "sh a.sh; ls\n", want: []string{"workdir: ."}},
 		{what: "flags", args: []string{"--run", "a: b", "--needs", "2 v100", "--time", "2d"}, want: []string{"      a: b", "V100:2", "time: 48h\n"}},
@@ -78,6 +79,8 @@ func TestWhatCannotBeAJobIsSaidAndLosesNothing(t *testing.T) {
 	}{
 		{what: "a file that is there", files: []string{"job.yaml"}, want: "job.yaml: is there already"},
 		{what: "an accelerator that nobody sells", answers: "x\nA1000\n", want: `did you mean "A100"?`},
+		{what: "a wrong line of three", answers: "x\nA1000\n10m\n", want: `did you mean "A100"?`},
+		{what: "a wrong line that does not end", answers: "x\nA1000", want: `did you mean "A100"?`},
 		{what: "no number", args: []string{"--needs", "A100:x"}, want: "--needs: \"A100:x\": after the colon stands how many"},
 		{what: "no time", args: []string{"--time", "soon"}, want: "--time: it has to be a time"},
 		{what: "nothing", args: []string{"--needs", ","}, want: "says nothing"},

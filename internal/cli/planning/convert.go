@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -53,6 +54,9 @@ func Convert(in *command.App) *cobra.Command {
 		if out == "" {
 			_, err = a.Out.Write(body)
 			return err
+		}
+		if info, err := os.Stat(out); err == nil && info.Mode().IsRegular() {
+			what += ", over the file that was there,"
 		}
 		if err := command.WriteFile(out, func(w io.Writer) error { _, err := w.Write(body); return err }); err != nil {
 			return err
