@@ -3,8 +3,10 @@ package main
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
@@ -24,6 +26,9 @@ func kit(_ cloudhost.Env, cfg aws.Config) cloudkit.Kit {
 		out, err := client.GetWebIdentityToken(ctx, &sts.GetWebIdentityTokenInput{
 			Audience: []string{audience}, SigningAlgorithm: aws.String("RS256"), DurationSeconds: aws.Int32(300),
 		})
+		if retry.IsErrorRetryables(retry.DefaultRetryables).IsErrorRetryable(err).Bool() {
+			err = fmt.Errorf("%w: %w", azurekit.ErrAway, err)
+		}
 		if err != nil {
 			return "", err
 		}

@@ -10,18 +10,16 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit/lambdakit"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/cloudhost"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/lambda"
+	"github.com/tradewind-broker/tradewind/pkg/secret"
+	"github.com/tradewind-broker/tradewind/pkg/secret/awssecret"
 )
 
 func main() { cloudhost.Serve(kit) }
 
 // kit is the cloud's, with its key in the deployment's parameter.
 func kit(env cloudhost.Env, cfg aws.Config) cloudkit.Kit {
-	client, name := ssm.NewFromConfig(cfg), "/"+env.Deployment+"/clouds/lambda-key"
-	return lambdakit.KitBy(func(ctx context.Context) (string, error) {
-		out, err := client.GetParameter(ctx, &ssm.GetParameterInput{Name: &name, WithDecryption: aws.Bool(true)})
-		if err != nil {
-			return "", err
-		}
-		return aws.ToString(out.Parameter.Value), nil
-	})
+	client := ssm.NewFromConfig(cfg)
+	parameters := awssecret.Sources(func(context.Context) (awssecret.SSM, error) { return client, nil })
+	return lambdakit.KitBy(lambda.KeySecret(parameters[secret.SSM], "/"+env.Deployment+"/clouds/lambda-key"))
 }

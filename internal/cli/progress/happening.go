@@ -188,7 +188,8 @@ func cost(a record.Attempt) string {
 	if a.USD > 0 {
 		return " for " + text.USD(a.USD) + " USD"
 	}
-	usd := a.Offer.USDPerHour * float64(max(a.Nodes, 1)) * a.Ended.Sub(a.Launched).Hours()
+	billed := max(a.Ended.Sub(a.Launched), time.Minute) // no cloud bills less
+	usd := a.Offer.USDPerHour * float64(max(a.Nodes, 1)) * billed.Hours()
 	if usd <= 0 {
 		return ""
 	}

@@ -186,7 +186,7 @@ func credentials(s cloudkit.Settings, assertion Assertion) (azcore.TokenCredenti
 	case cloudkit.Loopback(s.Endpoint):
 		return emulated{}, nil
 	case assertion != nil && s.Client != "":
-		return azidentity.NewClientAssertionCredential(s.Tenant, s.Client, assertion, nil)
+		return newSigned(s.Tenant, s.Client, assertion, nil)
 	default:
 		return azidentity.NewDefaultAzureCredential(&azidentity.DefaultAzureCredentialOptions{TenantID: s.Tenant})
 	}

@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -118,8 +119,11 @@ const maxAnswer = 16 << 20
 // call makes one request. What it fails with is an *apiError where the API answered.
 func (c *Cloud) call(ctx context.Context, method, path string, in, out any) error {
 	key, err := c.cfg.Key(ctx)
-	if err != nil {
+	if errors.Is(err, ErrKey) {
 		return &cloud.Error{Kind: cloud.Auth, Cloud: Name, Code: codeNoKey, Message: err.Error(), Err: err}
+	}
+	if err != nil { // whoever keeps the key is away: nothing is wrong with it
+		return &cloud.Error{Kind: cloud.Transient, Cloud: Name, Code: codeKeyAway, Message: err.Error(), Err: err}
 	}
 	var body io.Reader
 	if in != nil {

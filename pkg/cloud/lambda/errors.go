@@ -15,6 +15,7 @@ import (
 // Codes of this driver's own failures, and of the API's that it acts on.
 const (
 	codeNoKey    = "NoAPIKey"
+	codeKeyAway  = "APIKeyNotRead"
 	codeNoRegion = "RegionNotEnabled"
 	codeNoSpot   = "NoSpotMachines"
 	codePace     = "LaunchRate"

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"strings"
+
+	"github.com/tradewind-broker/tradewind/pkg/secret"
 )
 
 // ErrKey says that there is no API key to be had.
@@ -39,12 +41,16 @@ type Fetcher interface {
 	Fetch(ctx context.Context, name string) (string, error)
 }
 
-// KeySecret reads the API key from where secrets are kept, such as a parameter of AWS Systems Manager.
+// KeySecret reads the API key from where secrets are kept, such as a parameter of AWS Systems Manager. It fails with
+// ErrKey where there is none to be had, and with another error where it may be had later.
 func KeySecret(from Fetcher, name string) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
 		text, err := from.Fetch(ctx, name)
-		if err != nil {
+		if errors.Is(err, secret.ErrReference) {
 			return "", fmt.Errorf("%w: %w", ErrKey, err)
+		}
+		if err != nil {
+			return "", fmt.Errorf("lambda: the API key cannot be read now: %w", err)
 		}
 		return checkKey(text, name)
 	}

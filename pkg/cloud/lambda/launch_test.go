@@ -3,6 +3,7 @@ package lambda_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/emulator/lambdacloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/lambda"
+	"github.com/tradewind-broker/tradewind/pkg/secret"
 )
 
 func (w *world) launch(c *lambda.Cloud, spec cloud.LaunchSpec) []cloud.Machine {
@@ -279,7 +281,10 @@ func (f fetcher) Fetch(_ context.Context, name string) (string, error) {
 	if v, ok := f[name]; ok {
 		return v, nil
 	}
-	return "", errors.New("no parameter " + name)
+	if name == "/away" {
+		return "", errors.New("503")
+	}
+	return "", fmt.Errorf("%w: no parameter %s", secret.ErrReference, name)
 }
 
 func TestKeySecret(t *testing.T) {
@@ -289,6 +294,13 @@ func TestKeySecret(t *testing.T) {
 	}
 	if _, err := lambda.KeySecret(from, "/other")(t.Context()); !errors.Is(err, lambda.ErrKey) {
 		t.Errorf("%v", err)
+	}
+	// Where the key is kept may be away for a moment: that is no reason to leave the cloud alone for hours.
+	for name, want := range map[string]cloud.Kind{"/other": cloud.Auth, "/away": cloud.Transient} {
+		c := lambda.New(lambda.Config{Deployment: "test", Key: lambda.KeySecret(from, name), Endpoint: "http://127.0.0.1:1"})
+		if _, err := c.Launch(t.Context(), spec("c1", 1)); cloud.KindOf(err) != want {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 
