@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -116,7 +115,7 @@ func (a *app) read(ctx context.Context, state string) (*conn, error) {
 		return nil, command.BadInput("`tradewind run FILE` or `tradewind up` makes one; --state names another",
 			"there is no state folder of a broker: %s does not exist", state)
 	}
-	fresh := !command.Exists(filepath.Join(state, "objects")) && !command.Exists(filepath.Join(state, "clouds.json"))
+	fresh := host.Fresh(state)
 	s, err := a.start(ctx, host.Options{State: state, Passive: true, TimeScale: 1})
 	if err == nil && fresh && s.passive {
 		s.fresh = state

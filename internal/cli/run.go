@@ -308,8 +308,7 @@ func (a *app) summarise(s *conn, d *view.JobDetail, outputs string, wall time.Du
 			saved = fmt.Sprintf(
 				"; planned %s USD: time passes %.0f times as fast here, so most of it is machines starting",
 				text.USD(d.PlannedUSD), 1/scale)
-		} else if d.SpentUSD < d.PlannedUSD/2 {
-			// The tasks were far shorter than planned: what on demand was planned to cost is for other hours.
+		} else if !text.AsPlanned(d.SpentUSD, d.PlannedUSD) {
 			saved = fmt.Sprintf("; planned %s USD, or %s on demand, for longer tasks", text.USD(d.PlannedUSD),
 				text.USD(d.OnDemandUSD))
 		} else if less != "" {

@@ -39,6 +39,16 @@ func (s state) path(parts ...string) string {
 	return filepath.Join(append([]string{string(s)}, parts...)...)
 }
 
+// Fresh says whether no broker has worked on a state folder yet, and no cloud was added to it.
+func Fresh(dir string) bool {
+	for _, made := range []string{"objects", "clouds.json"} {
+		if _, err := os.Stat(state(dir).path(made)); err == nil {
+			return false
+		}
+	}
+	return true
+}
+
 // openState makes the folder, readable by its owner alone.
 func openState(dir string) (state, error) {
 	abs, err := filepath.Abs(dir)

@@ -125,9 +125,8 @@ func (v *View) money(width int) string {
 	if j.Plan > 0 {
 		parts = append(parts, "plan "+text.USD(j.PlannedUSD), "on demand "+text.USD(j.OnDemandUSD))
 	}
-	// Where its tasks were far shorter than planned, what on demand was planned to cost is for other hours.
 	saved := text.Saved(j.SpentUSD, j.OnDemandUSD)
-	if j.State == record.JobSucceeded && saved != "" && j.SpentUSD >= j.PlannedUSD/2 {
+	if j.State == record.JobSucceeded && saved != "" && text.AsPlanned(j.SpentUSD, j.PlannedUSD) {
 		parts[len(parts)-1] += ": " + v.Style.Paint(text.Good, saved)
 	}
 	if j.BudgetUSD > 0 {

@@ -32,6 +32,10 @@ func Saved(v, than float64) string {
 	}
 }
 
+// AsPlanned says whether tasks took about as long as planned. Where they were far shorter, what their hours were
+// planned to cost elsewhere says nothing of what they have cost.
+func AsPlanned(spent, planned float64) bool { return spent >= planned/2 }
+
 // Span writes a duration in its two largest units: "2h 7m", "34m 10s", "12.3s", "40ms".
 func Span(d time.Duration) string {
 	if d < 0 {

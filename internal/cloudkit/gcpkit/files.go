@@ -38,21 +38,18 @@ func filesOf(c *gcp.Cloud, s cloudkit.Settings) driver.Files {
 	return f
 }
 
-// within refuses other places, whatever is asked for.
-func (f files) within(bucket, key string) (name string, err error) {
+// opened is the service with the bucket's name there. It refuses other places, whatever is asked for.
+func (f files) opened(ctx context.Context, bucket, key string) (_ *storage.Service, name string, err error) {
 	if bucket != f.bucket || !strings.HasPrefix(key, f.prefix) {
-		return "", fmt.Errorf("gcp: %s/%s is not below %s/%s: %w", bucket, key, f.bucket, f.prefix, fs.ErrNotExist)
+		return nil, "", fmt.Errorf("gcp: %s/%s is not below %s/%s: %w", bucket, key, f.bucket, f.prefix, fs.ErrNotExist)
 	}
-	return strings.TrimPrefix(bucket, driver.DAGScheme), nil
+	service, err := storage.NewService(context.WithoutCancel(ctx), f.options...)
+	return service, strings.TrimPrefix(bucket, driver.DAGScheme), err
 }
 
 // Read implements driver.Files. The version is the object's generation.
 func (f files) Read(ctx context.Context, bucket, key string) (_ []byte, version string, err error) {
-	name, err := f.within(bucket, key)
-	if err != nil {
-		return nil, "", err
-	}
-	service, err := storage.NewService(context.WithoutCancel(ctx), f.options...)
+	service, name, err := f.opened(ctx, bucket, key)
 	if err != nil {
 		return nil, "", err
 	}
@@ -70,11 +67,7 @@ func (f files) Read(ctx context.Context, bucket, key string) (_ []byte, version 
 
 // Write implements driver.Files.
 func (f files) Write(ctx context.Context, bucket, key string, body []byte) error {
-	name, err := f.within(bucket, key)
-	if err != nil {
-		return err
-	}
-	service, err := storage.NewService(context.WithoutCancel(ctx), f.options...)
+	service, name, err := f.opened(ctx, bucket, key)
 	if err != nil {
 		return err
 	}
@@ -85,11 +78,7 @@ func (f files) Write(ctx context.Context, bucket, key string, body []byte) error
 
 // Remove implements driver.Files.
 func (f files) Remove(ctx context.Context, bucket, key string) error {
-	name, err := f.within(bucket, key)
-	if err != nil {
-		return err
-	}
-	service, err := storage.NewService(context.WithoutCancel(ctx), f.options...)
+	service, name, err := f.opened(ctx, bucket, key)
 	if err != nil {
 		return err
 	}
