@@ -79,7 +79,7 @@ images: web-tools ## Write the pictures of docs/dashboard.md anew, of pages in C
 	$(GO) test ./web -run TestEachPageHasAPicture -count 1 -images ../docs/images
 
 .PHONY: lighthouse
-lighthouse: ## Ask Lighthouse what it thinks of each page of the dashboard, in Chromium
+lighthouse: build ## Ask Lighthouse what it thinks of each page of the dashboard, in Chromium
 	scripts/lighthouse.sh
 
 .PHONY: kube

@@ -82,6 +82,16 @@ func TestACommandRunsBesideATask(t *testing.T) {
 	if strings.Contains(story, "sesame-opens-1234") {
 		t.Error("the story has a secret")
 	}
+	endless := "apiVersion: tradewind/v1\nname: c\ntasks: {t: {run: sleep 600, time: 5m}}\n"
+	if err := os.WriteFile(file, []byte(endless), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.must("tradewind submit " + file)
+	s.must("sh -c 'until tradewind exec last t -- true 2>/dev/null; do sleep 0.1; done'")
+	s.must("tradewind cancel last")
+	if _, errs, code := s.run("tradewind exec last t -- true"); code != 1 || !strings.Contains(errs, "it is cancelled") {
+		t.Errorf("a task that was cancelled: %d %s", code, errs)
+	}
 }
 
 // testSSH reaches the task with OpenSSH's own programs, by the entry that ssh-config prints.

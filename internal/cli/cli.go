@@ -141,7 +141,7 @@ func (a *app) root() *cobra.Command {
 		lab.Backtest(a.App), lab.Prices(a.App), sold, planning.Convert(a.App),
 		planning.Schema(a.App))
 	a.add(root, groupOperate, a.upCommand(), clouds.Command(a.App, a.kits, a.brokers.Find, a.elsewhere(), a.logger),
-		deployment.Command(a.App), a.queueCommand(),
+		deployment.Command(a.App, cloudkit.Names(a.kits)), a.queueCommand(),
 		a.poolCommand(),
 		a.dlqCommand(), dashboard.Command(a.App, a.shown(enabled)), tesproxy.Command(a.App, a.spoken()),
 		doctor.Command(a.App, a.brokers.Find), lab.Chaos(a.App), lab.Windtunnel(a.App), about.Version(a.App),

@@ -13,6 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/api"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/client"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/local"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/host"
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
@@ -33,7 +34,7 @@ func exitCode(err error) int {
 	case errors.Is(err, catalog.ErrNoOffer):
 		return command.ExitInfeasible
 	case errors.As(err, &file), errors.As(err, &model), errors.Is(err, catalog.ErrBadQuery),
-		errors.Is(err, catalog.ErrBadData),
+		errors.Is(err, catalog.ErrBadData), errors.Is(err, local.ErrScenario),
 		errors.Is(err, catalog.ErrBadOfferID), errors.Is(err, catalog.ErrUnknownOffer),
 		errors.Is(err, fs.ErrNotExist): // a file or folder that a flag named
 		return command.ExitBadInput

@@ -71,7 +71,7 @@ func TestUpServesUntilItIsInterrupted(t *testing.T) {
 	if err := json.Unmarshal([]byte(r.out), &got); err != nil || got.State != p.state || !strings.HasSuffix(got.Dashboard, "/?token="+testToken) {
 		t.Errorf("%v: %s", err, r.out)
 	}
-	if !strings.Contains(r.err, "1 unfinished job") {
+	if !strings.Contains(r.err, "go on as well: 1") {
 		t.Errorf("what goes on is not said: %s", r.err)
 	}
 	o := p.hosts.opened[0]

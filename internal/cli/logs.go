@@ -1,13 +1,12 @@
 package cli
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -108,11 +107,16 @@ func (a *app) allLogs(ctx context.Context, s *conn, d *view.JobDetail, o client.
 		return command.BadInput("name one of them", "%s has %d tasks; at most %d are followed together", d.ID,
 			len(d.TaskList), followedAtOnce)
 	}
+	if !slices.ContainsFunc(d.TaskList, func(t view.TaskView) bool {
+		return (o.Follow || o.Attempt <= t.Attempts) && o.Rank < max(t.Nodes, 1)
+	}) {
+		return command.BadInput("", "no task of %s has attempt %d on rank %d", d.ID, o.Attempt, o.Rank)
+	}
 	longest := 0
 	for i := range d.TaskList {
 		longest = max(longest, text.Width(d.TaskList[i].Name))
 	}
-	p := &prefixer{out: a.Out, style: a.Style(a.Out), width: min(longest, 24)}
+	p := text.NewLines(a.Out, a.Style(a.Out), min(longest, 24))
 	if !o.Follow {
 		for i := range d.TaskList {
 			if err := a.prefixedLog(ctx, s, d.ID, &d.TaskList[i], o, p); err != nil {
@@ -131,7 +135,7 @@ func (a *app) allLogs(ctx context.Context, s *conn, d *view.JobDetail, o client.
 }
 
 func (a *app) prefixedLog(ctx context.Context, s *conn, id string, t *view.TaskView, o client.LogOptions,
-	p *prefixer) error {
+	p *text.Lines) error {
 	if !o.Follow && o.Attempt > t.Attempts || o.Rank >= max(t.Nodes, 1) {
 		return nil // another task has that many
 	}
@@ -143,46 +147,5 @@ func (a *app) prefixedLog(ctx context.Context, s *conn, id string, t *view.TaskV
 		return err
 	}
 	defer r.Close() //nolint:errcheck // only read from
-	return errors.Join(ctx.Err(), p.copy(t.Name, r))
-}
-
-// prefixer writes the lines of several logs to one place.
-type prefixer struct {
-	mu    sync.Mutex
-	out   io.Writer
-	style text.Style
-	width int
-}
-
-// lineMost is where a line that does not end is broken.
-const lineMost = 64 << 10
-
-func (p *prefixer) copy(task string, r io.Reader) error {
-	label := p.style.Paint(text.Active, text.Pad(text.Cut(text.Clean(task), p.width), p.width, false)) + " │ "
-	br := bufio.NewReaderSize(r, lineMost)
-	for {
-		line, err := br.ReadSlice('\n')
-		if len(line) > 0 {
-			if werr := p.line(label, line); werr != nil {
-				return werr
-			}
-		}
-		switch {
-		case errors.Is(err, io.EOF):
-			return nil
-		case err != nil && !errors.Is(err, bufio.ErrBufferFull):
-			return err
-		}
-	}
-}
-
-func (p *prefixer) line(label string, line []byte) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	end := ""
-	if line[len(line)-1] != '\n' {
-		end = "\n"
-	}
-	_, err := fmt.Fprintf(p.out, "%s%s%s", label, line, end)
-	return err
+	return errors.Join(ctx.Err(), p.Copy(t.Name, r))
 }

@@ -17,7 +17,7 @@ func (a *app) onMachines() onmachine.Brokers {
 			c.ValidArgsFunction = a.completeJob(state, true)
 		},
 		Find: func(ctx context.Context, state, job string) (onmachine.Asked, string, func() error, error) {
-			s, err := a.running(ctx, state, "run")
+			s, err := a.running(ctx, state, "have a machine")
 			if err != nil {
 				return nil, "", nil, err
 			}

@@ -216,7 +216,7 @@ func (a *app) tellUnfinished(ctx context.Context, s *conn) {
 		}
 	}
 	if n > 0 {
-		a.Tell("%s in %s, left by an earlier broker, goes on as well", text.Count(n, "unfinished job"), s.state)
+		a.Tell("jobs that an earlier broker has left in %s go on as well: %d", s.state, n)
 	}
 }
 

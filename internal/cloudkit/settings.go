@@ -167,8 +167,8 @@ func (s Settings) Text() (string, error) {
 // FileName is where the settings of a state folder's clouds lie in it.
 const FileName = "clouds.json"
 
-// ErrSettings says that the file of settings cannot be read.
-var ErrSettings = errors.New("the settings of clouds cannot be read")
+// ErrSettings says that settings cannot be read, or are wrong.
+var ErrSettings = errors.New("in the settings of clouds")
 
 // Load reads the settings of a state folder's clouds, by name; none where there are none.
 func Load(state string) (map[string]Settings, error) { return load(filepath.Join(state, FileName)) }

@@ -21,10 +21,26 @@ func DidYouMean(word string, known []string) string {
 	return ""
 }
 
-// OneOf is the hint that lists what is known, for short lists, unless one of them is near.
+// elsewhere are words that other tools have for fields, without - and _, and what those are called here.
+var elsewhere = map[string][]string{
+	"dependson": {"after"}, "dependencies": {"after"}, "depends": {"after"}, "needs": {"after"}, "requires": {"after"},
+	"attempts": {"retries"}, "command": {"run"}, "commands": {"run"}, "cmd": {"run"}, "script": {"run"},
+	"args": {"run"}, "vcpus": {"cpus"}, "mem": {"memory"}, "ram": {"memory"}, "gpu": {"accelerators"},
+	"gpus":     {"accelerators"},
+	"walltime": {"time"}, "duration": {"time"}, "environment": {"env"}, "variables": {"env"}, "container": {"image"},
+	"docker": {"image"}, "artifacts": {"outputs"}, "partition": {"queue"}, "jobqueue": {"queue"}, "steps": {"tasks"},
+	"jobs": {"tasks"}, "maxprice": {"budget"},
+}
+
+// OneOf is the hint that lists what is known, for short lists, unless one of them is near or what other tools call so.
 func OneOf(word string, known []string) string {
 	if hint := DidYouMean(word, known); hint != "" {
 		return hint
+	}
+	for _, here := range elsewhere[fold(word)] {
+		if slices.Contains(known, here) {
+			return "it is called " + here + " here"
+		}
 	}
 	return "one of " + strings.Join(known, ", ")
 }

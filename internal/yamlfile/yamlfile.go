@@ -228,10 +228,12 @@ func (r *Reader) Mapping(n *yaml.Node) ([]Entry, error) {
 			continue
 		}
 		if first, ok := seen[name.Value]; ok {
+			hint := "remove one"
+			if name.Value == "apiVersion" {
+				hint = "write --- between two objects, or remove one"
+			}
 			return nil, fault.WithinKey(
-				name.Value,
-				r.Fault(name, fmt.Sprintf("is given twice, first in line %d", first), "remove one"),
-			)
+				name.Value, r.Fault(name, fmt.Sprintf("is given twice, first in line %d", first), hint))
 		}
 		seen[name.Value] = name.Line
 		entries = append(entries, Entry{Key: name.Value, Name: name, Node: node})

@@ -102,7 +102,8 @@ func (rd *reading) find(d *view.JobDetail) error {
 	t := d.TaskList[rd.task]
 	switch {
 	case rd.attempt > t.Attempts:
-		return problem(http.StatusNotFound, fmt.Sprintf("task %s has had %d attempts", t.Name, t.Attempts))
+		return problem(http.StatusNotFound,
+			fmt.Sprintf("task %s has no such attempt: its last is %d", t.Name, t.Attempts))
 	case rd.attempt == 0:
 		rd.attempt = t.Attempts
 	}
@@ -110,8 +111,8 @@ func (rd *reading) find(d *view.JobDetail) error {
 		return problem(http.StatusNotFound, fmt.Sprintf("task %s has not been tried yet", t.Name))
 	}
 	if rd.in.Rank >= max(t.Nodes, 1) {
-		return problem(http.StatusNotFound, fmt.Sprintf("task %s runs on %d machines; ranks count from 0",
-			t.Name, t.Nodes))
+		return problem(http.StatusNotFound, fmt.Sprintf("task %s has no such rank: its ranks are 0 to %d",
+			t.Name, max(t.Nodes, 1)-1))
 	}
 	return nil
 }

@@ -118,13 +118,22 @@ func (b *Broker) visited(u *unit.Unit, job record.Job, index int, v Visiting) (c
 	case err != nil:
 	case !found || cl.Released() || cl.Outcome != "" && !cl.Kept(u.Now):
 		cl.TellTask(&t)
-		err = refuse("does not run: it is %s", t.State)
+		err = refuse("does not run: it is %s", became(job, t))
 	case cl.State != record.ClusterUp && cl.State != record.ClusterDoomed:
 		err = refuse("does not run yet: its machines are %s", cl.State)
 	case v.Rank < 0 || v.Rank >= len(cl.Nodes):
 		err = refuse("has no rank %d: its last is %d", v.Rank, len(cl.Nodes)-1)
 	}
 	return cl, err
+}
+
+// became is a task's state for people. The record of one that was cancelled with its job stays as it was.
+func became(job record.Job, t record.Task) string {
+	ended := job.State == record.JobEnding || job.State.Over()
+	if ended && t.State != record.TaskSucceeded && t.State != record.TaskFailed {
+		return string(record.JobCancelled)
+	}
+	return string(t.State)
 }
 
 // keptBefore is the newest cluster of a task that is kept, else the one given.

@@ -353,6 +353,14 @@ func CheckDescription(s string) error {
 // imageRef is a container image by its name, tag or digest. It never begins as an option of a program does.
 var imageRef = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@-]*$`)
 
+// likeContainer is REGISTRY/NAME:TAG, of which the tag alone has to be there: no cloud names machines' images so.
+var likeContainer = regexp.MustCompile(`^([a-z0-9.-]+(:[0-9]+)?/)?[a-z0-9._/-]+:[A-Za-z0-9_][A-Za-z0-9._-]*$`)
+
+// LikeContainer says that a machine's image is named as those of containers are.
+func LikeContainer(image string) bool {
+	return !strings.HasPrefix(image, containerScheme) && likeContainer.MatchString(image)
+}
+
 // CheckImage says what is wrong with the image of a resource.
 func CheckImage(s string) error {
 	if ref, container := strings.CutPrefix(s, containerScheme); container && !imageRef.MatchString(ref) {

@@ -3,6 +3,7 @@ package optimizer
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -53,8 +54,8 @@ func (s *solver) overBudget(cheap answer) *Solution {
 	}
 	return &Solution{
 		Status: Infeasible,
-		Message: fmt.Sprintf("the budget is %.6g USD but the cheapest plan costs %s%.6g USD: raise it by %.6g USD",
-			budget, orMore(cheap), least, least-budget),
+		Message: fmt.Sprintf("the budget is %s USD but the cheapest plan costs %s%s USD: raise it by %s USD",
+			usd(budget), orMore(cheap), usd(least), usd(least-budget)),
 		Reason: &Reason{Constraint: Budget, LeastUSD: least, Exact: cheap.proven},
 	}
 }
@@ -87,21 +88,21 @@ func (s *solver) overBoth(cheap, fast answer, inTime, inBudget *answer) *Solutio
 		a := s.bounded(true, *m.BudgetUSD, cheap, fast)
 		inBudget = &a
 	}
-	usd, hours := inTime.lower, inBudget.lower
+	least, hours := inTime.lower, inBudget.lower
 	if inTime.proven {
-		usd = s.inst.Cost(inTime.plan)
+		least = s.inst.Cost(inTime.plan)
 	}
 	if inBudget.proven {
 		hours = s.inst.Makespan(inBudget.plan)
 	}
 	return &Solution{
 		Status: Infeasible,
-		Message: fmt.Sprintf("the deadline is %s and the budget %.6g USD: "+
-			"within the budget the fastest plan takes %s%s, within the deadline the cheapest costs %s%.6g USD",
-			span(*m.DeadlineHours, math.Round), *m.BudgetUSD, orMore(*inBudget), span(hours, math.Round),
-			orMore(*inTime), usd),
+		Message: fmt.Sprintf("the deadline is %s and the budget %s USD: "+
+			"within the budget the fastest plan takes %s%s, within the deadline the cheapest costs %s%s USD",
+			span(*m.DeadlineHours, math.Round), usd(*m.BudgetUSD), orMore(*inBudget), span(hours, math.Round),
+			orMore(*inTime), usd(least)),
 		Reason: &Reason{
-			Constraint: DeadlineAndBudget, LeastHours: hours, LeastUSD: usd, Exact: inTime.proven && inBudget.proven,
+			Constraint: DeadlineAndBudget, LeastHours: hours, LeastUSD: least, Exact: inTime.proven && inBudget.proven,
 		},
 	}
 }
@@ -121,6 +122,15 @@ func span(hours float64, whole func(float64) float64) string {
 		}
 	}
 	return s
+}
+
+// usd writes an amount with six digits that count, and without an exponent.
+func usd(v float64) string {
+	rounded, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 6, 64), 64)
+	if err != nil { // of a number that was just written: cannot be
+		rounded = v
+	}
+	return strconv.FormatFloat(rounded, 'f', -1, 64)
 }
 
 func orMore(a answer) string {

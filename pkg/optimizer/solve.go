@@ -150,7 +150,7 @@ func (s *solver) solveMakespan() (*Solution, error) {
 		if s.late(fast.lower) {
 			return s.pastDeadline(fast), nil
 		}
-		return s.finish(fast)
+		return s.finish(s.thrifty(fast, nil))
 	}
 	cheap := s.roughlyCheapest()
 	if !cheap.proven && s.dear(s.inst.Cost(cheap.plan)) {
@@ -170,13 +170,41 @@ func (s *solver) solveMakespan() (*Solution, error) {
 		return s.pastDeadline(fast), nil
 	}
 	if !s.dear(s.inst.Cost(fast.plan)) {
-		return s.finish(fast)
+		return s.finish(s.thrifty(fast, &cheap))
 	}
 	a := s.bounded(true, *budget, cheap, fast)
 	if s.late(a.lower) {
 		return s.overBoth(cheap, fast, nil, &a), nil
 	}
-	return s.finish(a)
+	return s.finish(s.thrifty(a, &cheap))
+}
+
+// thrifty is the answer with the cheapest plan that is found among those that are as fast: moving one task of a plan at
+// a time, as fastest does, misses those for which several have to move together. cheap is the cheapest plan of all,
+// where it is known already.
+func (s *solver) thrifty(fast answer, cheap *answer) answer {
+	if fast.plan == nil || s.meter.Stopped {
+		return fast
+	}
+	whole := s.meter
+	s.meter = whole.Part(0.3)
+	defer func() {
+		whole.Join(s.meter)
+		s.meter = whole
+	}()
+	if cheap == nil || !cheap.proven {
+		a := s.cheapest(s.meter)
+		cheap = &a
+	}
+	limit := s.inst.Makespan(fast.plan)
+	best := cheap.plan
+	if s.inst.Makespan(best) >= search.Beyond(limit) {
+		best = s.bounded(false, limit, *cheap, fast).plan
+	}
+	if best != nil && s.inst.Makespan(best) < search.Beyond(limit) && s.inst.Cost(best) < s.inst.Cost(fast.plan) {
+		fast.plan = best
+	}
+	return fast
 }
 
 // cheapest minimises the cost alone.

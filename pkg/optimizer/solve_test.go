@@ -79,6 +79,27 @@ func TestFastestPlanIsThatOfBruteForce(t *testing.T) {
 	})
 }
 
+// Of the plans that are as fast, and within the budget, none is cheaper.
+func TestTheFastestPlanIsTheCheapestOfThose(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := boundedModel(t)
+		m.Objective = optimizer.Makespan
+		s := solve(t, m, optimizer.Options{})
+		if s.Status != optimizer.Optimal {
+			return
+		}
+		least := math.Inf(1)
+		everyPlan(m, func(_ []int, usd, hours float64) {
+			if hours <= s.Hours*(1+1e-9) && keepsBounds(m, usd, hours) {
+				least = min(least, usd)
+			}
+		})
+		if s.USD > least && !same(s.USD, least) {
+			t.Fatalf("%v hours for %v USD, where %v would do", s.Hours, s.USD, least)
+		}
+	})
+}
+
 func TestBoundedPlansAreThoseOfBruteForce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := boundedModel(t)

@@ -93,6 +93,19 @@ def square(n: int) -> int:
     return math.prod([n, n])
 
 
+def test_tasks_are_one_list() -> None:
+    a, b = Task("a", run="true"), Task("b", run="true")
+    for wrong in (lambda: Job("j", a, b), lambda: Job("j", "a"), lambda: Job("j", ["a"])):
+        with pytest.raises(TypeError, match=r"as in Job\(name, \[a, b\]\)"):
+            wrong()  # type: ignore[no-untyped-call]
+    with pytest.raises(TypeError, match=r"^double\(\): too many positional"):
+        task(double)(1, 2)  # type: ignore[call-arg]
+
+
+def double(n: int) -> int:
+    return 2 * n
+
+
 def test_a_function_is_a_task_that_runs_elsewhere(tmp_path: object) -> None:
     assert square.local(3) == 9
     made = square.named("nine")(3)

@@ -38,9 +38,9 @@ type deployOptions struct {
 	announce                         []string
 }
 
-// Command is the command deploy.
-func Command(in *command.App) *cobra.Command {
-	a := app{in}
+// Command is the command deploy. clouds are those that machines can be bought on.
+func Command(in *command.App, clouds []string) *cobra.Command {
+	a := app{in, clouds}
 	c := &cobra.Command{
 		Use: "deploy", Short: "Put the broker into a cloud or a cluster, or take it out",
 		Long: "Puts the broker into an account of AWS, as functions that run when something happens and cost nothing while\n" +

@@ -5,14 +5,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
+	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 	"github.com/tradewind-broker/tradewind/internal/kubeapi"
 	"github.com/tradewind-broker/tradewind/internal/kubedeploy"
+	"github.com/tradewind-broker/tradewind/internal/suggest"
+	"github.com/tradewind-broker/tradewind/pkg/host"
 )
 
 // kubernetesOptions are the flags of deploy kubernetes.
@@ -84,6 +90,9 @@ func (a app) deployKubernetes(ctx context.Context, o *kubernetesOptions) error {
 	case o.remove:
 		o.values.Image = "none" // of what is removed anyway
 	}
+	if err := a.checkKubernetes(o); err != nil {
+		return err
+	}
 	o.values.CreateNamespace = o.makeNamespace
 	objects, err := kubedeploy.Render(o.namespace, o.values)
 	if err != nil {
@@ -112,6 +121,43 @@ func (a app) deployKubernetes(ctx context.Context, o *kubernetesOptions) error {
 			"docs/kubernetes-deploy.md says which rights it takes", "%v", err)
 	}
 	return a.printKubernetes(d, o.output)
+}
+
+// checkKubernetes refuses what the cluster would, or the broker at its start, where nobody looks.
+func (a app) checkKubernetes(o *kubernetesOptions) error {
+	v := &o.values
+	for _, flag := range []struct {
+		name   string
+		spaces []string
+	}{{"namespace", []string{o.namespace}}, {"pod-namespaces", v.PodNamespaces}, {"callers", v.Callers}} {
+		for _, name := range flag.spaces {
+			if bad := validation.IsDNS1123Label(name); len(bad) > 0 {
+				return command.BadInput("", "--%s: %q is no namespace: %s", flag.name, name, bad[0])
+			}
+		}
+	}
+	if size, err := resource.ParseQuantity(v.Storage.Size); err != nil || size.Sign() <= 0 {
+		return command.BadInput("", "--storage: %q is no size such as 10Gi", v.Storage.Size)
+	}
+	buys := false
+	for _, name := range v.Clouds {
+		if known := append(slices.Clone(a.clouds), cloudkit.Local); !slices.Contains(known, name) {
+			return command.BadInput(suggest.OneOf(name, known), "--clouds: there is no cloud %q", name)
+		}
+		buys = buys || name != cloudkit.Local
+	}
+	if !buys {
+		if v.PublicURL != "" {
+			return command.BadInput("--clouds names the clouds",
+				"--public-url is for clouds that machines are bought on")
+		}
+		return nil
+	}
+	if _, err := host.PublicURL(v.PublicURL); err != nil {
+		return command.BadInput("docs/kubernetes-deploy.md says what leads to a broker in a cluster",
+			"--public-url: %v", err)
+	}
+	return nil
 }
 
 // confirmKubernetes asks before something is removed.

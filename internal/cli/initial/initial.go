@@ -171,8 +171,9 @@ func (q asking) about(one question) error {
 			return err
 		}
 		answer := strings.TrimSpace(line)
+		ended := "the answers end there; " + one.flag + " takes one too"
 		if answer == "" && err != nil && first != nil {
-			return command.BadInput("", "%s %v", one.text, first)
+			return command.BadInput(ended, "%v", first)
 		}
 		wrong := one.take(cmp.Or(answer, one.usual))
 		if wrong == nil {
@@ -180,7 +181,7 @@ func (q asking) about(one question) error {
 		}
 		first = cmp.Or(first, wrong)
 		if err != nil {
-			return command.BadInput("", "%s %v", one.text, first)
+			return command.BadInput(ended, "%v", first)
 		}
 		q.a.Tell("%v", wrong)
 	}

@@ -8,8 +8,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -19,6 +22,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/dag/native"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
+	"github.com/tradewind-broker/tradewind/pkg/dag/slurm"
 	"github.com/tradewind-broker/tradewind/pkg/pack"
 )
 
@@ -51,8 +55,39 @@ func readWith(a *command.App, path string, env map[string]string) (*File, error)
 	if f.Path, f.body, err = a.ReadInput(path); err != nil {
 		return nil, err
 	}
-	f.Spec, err = read.Given(f.Path, bytes.NewReader(f.body), env)
-	return f, err
+	if f.Spec, err = read.Given(f.Path, bytes.NewReader(f.body), env); err != nil {
+		return f, err
+	}
+	if slurm.Looks(f.body) {
+		a.Warn(f.leftBehind())
+	}
+	return f, nil
+}
+
+// leftBehind warns of files that a script of Slurm names and that lie beside it: it is used to a file system that all
+// nodes share.
+func (f *File) leftBehind() []string {
+	var names []string
+	for _, word := range strings.FieldsFunc(string(f.body), func(c rune) bool {
+		return unicode.IsSpace(c) || strings.ContainsRune(`"'=<>;|&()`, c)
+	}) {
+		name := filepath.Clean(word)
+		if !filepath.IsLocal(name) || name == filepath.Base(f.Path) || slices.Contains(names, name) {
+			continue
+		}
+		if info, err := os.Stat(filepath.Join(f.base, name)); err == nil && info.Mode().IsRegular() {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	more := ""
+	if len(names) > 1 {
+		more = fmt.Sprintf(" and %d more", len(names)-1)
+	}
+	return []string{fmt.Sprintf("%s: %s%s beside it is not there where it runs: "+
+		"`tradewind convert %[1]s --out job.yaml`, and write workdir: . in its task", f.Path, names[0], more)}
 }
 
 // Overrides are flags that take the place of what a job file says.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -29,7 +31,8 @@ func Convert(in *command.App) *cobra.Command {
 			"no counterpart here is told on standard error. Of a file that has Volcano's Queues alone the commands are\n" +
 			"written that set such queues here.\n\n" +
 			"Several files are scripts of Slurm that wait for each other, and become one job: --dependency=afterok:NAME\n" +
-			"names the -J of another script, or its file up to the first point.",
+			"names the -J of another script, or its file up to the first point.\n\n" +
+			"Paths in a job begin at the folder of its file. With --out they are written for where that lies.",
 		Example: "  tradewind convert task.sky.yaml > task.yaml\n" +
 			"  tradewind convert job.k8s.yaml > job.yaml\n" +
 			"  tradewind convert queues.yaml | sh\n" +
@@ -47,7 +50,7 @@ func Convert(in *command.App) *cobra.Command {
 			}
 			scripts = append(scripts, slurm.Script{Name: path, Data: content})
 		}
-		body, what, err := a.convert(scripts)
+		body, what, err := a.convert(scripts, out)
 		if err != nil {
 			return err
 		}
@@ -70,14 +73,14 @@ func Convert(in *command.App) *cobra.Command {
 // maxScripts is how many scripts one job is made of at most.
 const maxScripts = 1000
 
-// convert writes a job, or queues, as we have it, and says what it is.
-func (a *app) convert(files []slurm.Script) (body []byte, what string, err error) {
+// convert writes a job, or queues, as we have it, and says what it is. out is the file that it is for, or "".
+func (a *app) convert(files []slurm.Script, out string) (body []byte, what string, err error) {
 	if len(files) > 1 {
 		spec, err := slurm.Chain(files)
 		if err != nil {
 			return nil, "", err
 		}
-		return a.written(spec)
+		return a.written(spec, files[0].Name, out)
 	}
 	path, content := files[0].Name, files[0].Data
 	queues, warnings, ok, err := kubernetes.Queues(path, content)
@@ -92,16 +95,45 @@ func (a *app) convert(files []slurm.Script) (body []byte, what string, err error
 	if err != nil {
 		return nil, "", err
 	}
-	return a.written(spec)
+	return a.written(spec, path, out)
 }
 
-// written is a job as we have it.
-func (a *app) written(spec *dag.Job) (body []byte, what string, err error) {
+// written is a job as we have it, read from one file and for another.
+func (a *app) written(spec *dag.Job, from, out string) (body []byte, what string, err error) {
+	if out != "" {
+		if err := carry(spec, filepath.Dir(from), filepath.Dir(out)); err != nil {
+			return nil, "", err
+		}
+	}
 	if body, err = native.Marshal(spec); err != nil {
 		return nil, "", err
 	}
 	a.Warn(spec.Warnings)
 	return body, text.Count(len(spec.Tasks), "task"), nil
+}
+
+// carry makes the paths of a job that begin at one folder begin at another.
+func carry(spec *dag.Job, from, to string) error {
+	back, err := filepath.Rel(command.Absolute(to), command.Absolute(from))
+	if err != nil {
+		return command.BadInput("write it beside the file that was read", "%s: paths cannot begin there: %v", to, err)
+	}
+	move := func(p *string) {
+		if *p != "" && !filepath.IsAbs(*p) && !strings.HasPrefix(*p, "~") && !strings.Contains(*p, "://") {
+			*p = filepath.ToSlash(filepath.Join(back, *p))
+		}
+	}
+	for i := range spec.Tasks {
+		t := &spec.Tasks[i]
+		if t.StandIn() {
+			continue // its files are only sizes
+		}
+		move(&t.Workdir)
+		for k := range t.Inputs {
+			move(&t.Inputs[k].URI)
+		}
+	}
+	return nil
 }
 
 // queueCommands are the commands that set queues, a line each.

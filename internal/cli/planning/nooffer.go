@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
@@ -54,10 +55,34 @@ func taskOffer(c *catalog.Catalog, spec *dag.Job, task int, clouds []string) err
 		}
 		if len(none.Relaxations) == 1 && none.Relaxations[0].Filter == "keep" {
 			hint = "the regions that the job allows leave out all that suits"
+			if slip := strangeRegion(c, spec.Regions); slip != "" {
+				hint = slip
+			}
 		}
 		first = command.Because(none, command.ExitInfeasible, hint, "%v", spec.ErrorAt(task, alt, field, reason, ""))
 	}
 	return first
+}
+
+// strangeRegion says which of the regions that a job allows no cloud has, and what it may have been meant as.
+func strangeRegion(c *catalog.Catalog, allowed []string) string {
+	known := c.Clouds()
+	for _, cloud := range c.Clouds() {
+		for _, region := range c.Regions(cloud) {
+			known = append(known, region, cloud+":"+region)
+		}
+	}
+	for _, name := range allowed {
+		if slices.Contains(known, name) {
+			continue
+		}
+		hint := "regions: no cloud has " + strconv.Quote(name)
+		if near := suggest.DidYouMean(name, known); near != "" {
+			hint += "; " + near
+		}
+		return hint
+	}
+	return ""
 }
 
 // queryOf asks the catalogue for an alternative of a task's resources.

@@ -11,7 +11,9 @@ import (
 	"strings"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
+	"github.com/tradewind-broker/tradewind/internal/suggest"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/accel"
 )
 
 // names are what people call resources that are no accelerators.
@@ -51,13 +53,34 @@ func (f *Flag) Set(s string) error {
 		if !(v >= 0 && v <= record.MaxAmount) {
 			return fmt.Errorf("of %s it has to be a number from 0 to %s", name, text.Number(record.MaxAmount))
 		}
-		if known := names[strings.ToLower(name)]; known != "" {
-			name = known
+		if name, err = resource(name); err != nil {
+			return err
 		}
 		out[name] = v
 	}
 	f.Amounts = out
 	return nil
+}
+
+// resource is what the broker calls a resource. A name that is nearly one of those that there are is taken for a slip
+// of the hand; another may be of a catalogue of one's own.
+func resource(name string) (string, error) {
+	if known := names[strings.ToLower(name)]; known != "" {
+		return known, nil
+	}
+	kind, err := accel.Normalize(name)
+	if err == nil {
+		return kind, nil
+	}
+	near := suggest.Nearest(name, slices.Sorted(maps.Keys(names)))
+	var unknown *accel.UnknownError
+	if near == "" && errors.As(err, &unknown) && len(unknown.Suggestions) > 0 {
+		near = unknown.Suggestions[0]
+	}
+	if near != "" {
+		return "", fmt.Errorf("there is no resource %q; did you mean %s?", name, near)
+	}
+	return name, nil
 }
 
 // Over are amounts in force with what a flag says of some of them; 0 takes one away.

@@ -12,6 +12,7 @@ package accel
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -57,8 +58,15 @@ func Normalize(spelling string) (string, error) {
 	if name, ok := spellings()[squeeze(trimmed)]; ok {
 		return name, nil
 	}
+	if m := withCount.FindStringSubmatch(trimmed); m != nil { // A100x8: how many stands behind a colon
+		if name, err := Normalize(m[1]); err == nil {
+			return "", &UnknownError{Name: trimmed, Suggestions: []string{name + ":" + m[2]}}
+		}
+	}
 	return "", unknown(trimmed)
 }
+
+var withCount = regexp.MustCompile(`^(.*\S)\s*[x*]\s*([1-9][0-9]*)$`)
 
 // Spec is an accelerator and how many of it a machine has.
 type Spec struct {

@@ -261,14 +261,15 @@ func TestMistakesInAScenarioAreNamed(t *testing.T) {
 		"rules:\n- fail: quota\n  match: {market: cheap}":      `market is "cheap"`,
 		"rules:\n- fail: quota\n  match: {cloud: \"[\"}":       `pattern "["`,
 		"rules:\n- fail: quota\n  match: {labels: {a: \"[\"}}": `pattern "["`,
-		"rules: 3": "line 1:",
-		"":         "it is empty",
+		"rules: 3": "line 1:", "name: x\nrules: []": "line 1: field name not found",
+		"": "it is empty",
 		"rules:\n- fail: quota\n  match: {labels: {a: b}}\n  x: 1": "line 4: field x not found",
 	} {
 		_, err := local.ReadScenario(strings.NewReader(s))
 		if !errors.Is(err, local.ErrScenario) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q:\n got %v\nwant %s", s, err, want)
-		} else if strings.Contains(err.Error(), "local.rule") || strings.Contains(err.Error(), "\n") {
+		} else if strings.Contains(err.Error(), "local.rule") || strings.Contains(err.Error(), "struct") ||
+			strings.Contains(err.Error(), "\n") {
 			t.Errorf("%q: unreadable: %v", s, err)
 		}
 	}

@@ -20,7 +20,7 @@ import (
 )
 
 // ErrScenario is of a scenario file that cannot be read; the message says where and why.
-var ErrScenario = errors.New("local: bad scenario")
+var ErrScenario = errors.New("bad scenario")
 
 // maxScenarioBytes bounds a scenario file.
 const maxScenarioBytes = 1 << 20
@@ -93,7 +93,8 @@ func ReadScenario(r io.Reader) (*Scenario, error) {
 	}, nil
 }
 
-var yamlNoise = regexp.MustCompile(`^yaml: (unmarshal errors:\s*)?| (in type|into) \S*local\.\w+|\s*\n\s*`)
+var yamlNoise = regexp.MustCompile(
+	`^yaml: (unmarshal errors:\s*)?| (in type|into) (\S*local\.\w+|struct \{.*\})|\s*\n\s*`)
 
 // yamlMessage is the library's error without the names of our types.
 func yamlMessage(err error) string {

@@ -17,6 +17,7 @@ const backoffLimit = 6
 type batch struct {
 	parallelism, completions, backoff, perIndex int
 	indexed                                     bool
+	sideBySide                                  bool // it says how many run at a time
 	template                                    *yaml.Node
 	pod                                         *pod
 	path                                        string
@@ -27,7 +28,10 @@ func (r *reader) batchSpec(n *yaml.Node, indexed bool) (*batch, error) {
 	b := &batch{parallelism: 1, completions: -1, backoff: backoffLimit, perIndex: -1, indexed: indexed, path: r.where()}
 	number := func(to func(*batch) *int) func(*batch, *yaml.Node) error { return count(r, 0, 1<<30, to) }
 	known := fields[*batch]{
-		"parallelism":          count(r, 0, maxPods, func(b *batch) *int { return &b.parallelism }),
+		"parallelism": count(r, 0, maxPods, func(b *batch) *int {
+			b.sideBySide = true
+			return &b.parallelism
+		}),
 		"completions":          count(r, 0, dag.MaxTasks, func(b *batch) *int { return &b.completions }),
 		"backoffLimit":         number(func(b *batch) *int { return &b.backoff }),
 		"backoffLimitPerIndex": number(func(b *batch) *int { return &b.perIndex }),
@@ -93,8 +97,12 @@ func (r *reader) batchJob(d *document) ([]*group, error) {
 		p.env = []podtext.Variable{{Name: "JOB_COMPLETION_INDEX", Value: podtext.Value{{Ask: podtext.Index}}}}
 	}
 	if b.parallelism > 0 && b.parallelism < b.completions {
-		r.job.Warn(yamlfile.PositionOf(d.spec), fault.Join(r.where(), "parallelism"),
-			"is not acted on: as many pods run at a time as there is room for")
+		field, why := "completions", "are not one after the other, as without parallelism"
+		if b.sideBySide {
+			field, why = "parallelism", "is not acted on"
+		}
+		r.job.Warn(yamlfile.PositionOf(d.spec), fault.Join(r.where(), field),
+			why+": as many pods run at a time as there is room for")
 	}
 	if b.completions == 0 {
 		r.job.Warn(yamlfile.PositionOf(d.spec), r.where(), "has no pods")

@@ -213,7 +213,8 @@ func (r *reader) addEdge(from string, n *yaml.Node, e dag.Edge, l link) error {
 		return r.addEdges(roles, n, e, l)
 	}
 	if !ok {
-		hint := suggest.DidYouMean(from, slices.Sorted(maps.Keys(r.index)))
+		known := slices.AppendSeq(slices.Collect(maps.Keys(r.index)), maps.Keys(r.gang))
+		hint := suggest.DidYouMean(from, slices.Sorted(slices.Values(known)))
 		if hint == "" {
 			hint = "tasks are named by their keys under tasks"
 		}

@@ -7,6 +7,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/tradewind-broker/tradewind/internal/fault"
+	"github.com/tradewind-broker/tradewind/internal/suggest"
 	"github.com/tradewind-broker/tradewind/internal/yamlfile"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
@@ -207,7 +208,10 @@ func (r *reader) jobPlacement() error {
 		for k, name := range rule.Of {
 			tasks := r.named(name)
 			if tasks == nil {
-				return r.Fault(nodes[n], "of"+fault.Index(k)+": no task is called "+fault.Quote(name), "")
+				known := slices.AppendSeq(slices.Collect(maps.Keys(r.index)), maps.Keys(r.gang))
+				hint := suggest.DidYouMean(name, slices.Sorted(slices.Values(known)))
+				return fault.Within(fault.Index(n)+".of"+fault.Index(k),
+					r.Fault(nodes[n], "no task is called "+fault.Quote(name), hint))
 			}
 			of = append(of, tasks...)
 		}

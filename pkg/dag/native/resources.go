@@ -58,11 +58,16 @@ func (r *reader) forResources() yamlfile.Fields[*dag.Resources] {
 			yamlfile.Checked(dag.CheckService),
 		),
 		"disk": yamlfile.TextField(y, func(r *dag.Resources) *dag.GiB { return &r.DiskGiB }, parseDisk),
-		"image": yamlfile.TextField(
-			y,
-			func(r *dag.Resources) *string { return &r.Image },
-			yamlfile.Checked(dag.CheckImage),
-		),
+		"image": func(res *dag.Resources, n *yaml.Node) (err error) {
+			if res.Image, err = r.Text(n); err == nil {
+				err = dag.CheckImage(res.Image)
+			}
+			if err == nil && dag.LikeContainer(res.Image) {
+				r.job.Warn(yamlfile.PositionOf(n), "resources.image",
+					"is that of a machine; a container's is written docker:"+res.Image)
+			}
+			return err
+		},
 	}
 }
 

@@ -50,7 +50,7 @@ func interpreterOf(script string) (in interpreter) {
 }
 
 // runs is the script as a task runs it, behind what it finds of Slurm. A script of another language is written to a
-// file beside it, and so is srun, which such a script cannot call as a function.
+// file beside it, and so are srun and scontrol, which such a script cannot call as functions.
 func (in interpreter) runs(prelude, script string) string {
 	if in.shell {
 		if in.flags != "" {
@@ -61,7 +61,8 @@ func (in interpreter) runs(prelude, script string) string {
 	var b strings.Builder
 	b.WriteString(prelude + "mkdir -p .slurm\n")
 	written(&b, ".slurm/srun", "#!/bin/sh\n"+srun+"srun \"$@\"\n")
-	b.WriteString("chmod +x .slurm/srun\nexport PATH=\"$PWD/.slurm:$PATH\"\n")
+	written(&b, ".slurm/scontrol", "#!/bin/sh\n"+scontrol+"scontrol \"$@\"\n")
+	b.WriteString("chmod +x .slurm/srun .slurm/scontrol\nexport PATH=\"$PWD/.slurm:$PATH\"\n")
 	written(&b, ".slurm/script", script)
 	b.WriteString("exec")
 	for _, word := range in.words {

@@ -29,6 +29,7 @@ var short = map[byte]string{
 const (
 	bySlurm  = "is of Slurm's own cluster: it has no meaning here"
 	byLogs   = "logs are kept by the broker: tradewind logs"
+	byMail   = "no mail is sent: tradewind status says how a job is"
 	byNeeds  = "machines are chosen by what the job needs, whichever cluster or partition they would be of"
 	byQueues = "who comes first is said by queues here: tradewind queue"
 )
@@ -74,7 +75,8 @@ func init() { //nolint:gochecknoinits // the table's functions refer to it
 			"mem-bind thread-spec core-spec power switches tmp reservation delay-boot deadline begin time-min " +
 			"gpu-bind gpu-freq gres-flags network cpu-freq ntasks-per-core ntasks-per-socket tres-per-task batch " +
 			"segment kill-on-invalid-dep wait-all-nodes propagate",
-		byLogs: "output error open-mode mail-type mail-user",
+		byLogs: "output error open-mode",
+		byMail: "mail-type mail-user",
 		byNeeds: "partition constraint nodelist exclude exclusive oversubscribe overcommit contiguous mincpus " +
 			"prefer",
 		byQueues: "qos",

@@ -2,16 +2,20 @@ package slurm
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/tradewind-broker/tradewind/pkg/dag/kubernetes/podtext"
 )
 
-// prelude is what a script finds of Slurm: its variables, and srun. With several nodes the script runs on the first;
-// srun starts a program on each node as often as was asked for, by the agents, and fails as the first of them does.
-func prelude(a *asked, job string, nodes int) string {
+// prelude is what a script finds of Slurm: its variables, and the functions that it may call. With several nodes the
+// script runs on the first.
+func prelude(a *asked, job string, nodes int, functions string) string {
 	var b strings.Builder
+	if nodes > 1 {
+		b.WriteString("export TRADEWIND_GIVEN=\"$(" + variables + ")\"\n")
+	}
 	id := `"$TRADEWIND_JOB"`
 	if a.array != nil { // each task of an array is a job of its own
 		b.WriteString("export SLURM_ARRAY_JOB_ID=\"$TRADEWIND_JOB\"\n")
@@ -48,16 +52,73 @@ export OMPI_MCA_orte_default_hostfile="$PWD/.slurm-hostfile" HYDRA_HOST_FILE="$P
 	} else {
 		b.WriteString("export SLURM_JOB_NODELIST=\"$(uname -n)\" SLURM_NODELIST=\"$(uname -n)\"\n")
 	}
-	b.WriteString("export SLURMD_NODENAME=\"${SLURM_JOB_NODELIST%%,*}\"\n")
-	b.WriteString(srun)
+	b.WriteString("export SLURMD_NODENAME=\"${SLURM_JOB_NODELIST%%,*}\"\n" + functions)
 	return b.String()
 }
 
-// srun takes the options that change how often a program is started; the others are Slurm's own.
+var (
+	maySrun     = regexp.MustCompile(`\bsrun\b`)
+	mayScontrol = regexp.MustCompile(`\bscontrol\b`)
+	mayRead     = regexp.MustCompile(`(?m)(^|[;&|])\s*(\.|source|eval)\s`)
+)
+
+// functions are those that a script may call, by itself or in another that it reads. They are left out of a script that
+// can not: it stays short for who reads the converted job.
+func functions(script string) (found string) {
+	reads := mayRead.MatchString(script)
+	if reads || maySrun.MatchString(script) {
+		found += srun
+	}
+	if reads || mayScontrol.MatchString(script) {
+		found += scontrol
+	}
+	return found
+}
+
+// scontrol says the addresses of the nodes one by one, which scripts look for their head by.
+const scontrol = `scontrol() (
+  case "${1-} ${2-} $#" in
+  'show hostname 2'|'show hostnames 2'|'show hostname 3'|'show hostnames 3') ;;
+  *) echo 'scontrol: only scontrol show hostnames [LIST] is known here' >&2; exit 1 ;;
+  esac
+  case ${3:-$SLURM_JOB_NODELIST} in
+  *[[]*) echo 'scontrol: lists of nodes are addresses with commas between here, without brackets' >&2; exit 1 ;;
+  *) printf '%s\n' "${3:-$SLURM_JOB_NODELIST}" | tr , '\n' ;;
+  esac
+)
+`
+
+// ownOfNode are the variables that srun does not take to another node: those that the system or the agent sets for each
+// by itself, its devices and network among them, and those that differ by rank. LC_ALL is for awk, and goes by itself.
+const ownOfNode = `TRADEWIND_.*|SKYPILOT_.*|SSH_.*|HOME|HOSTNAME|USER|LOGNAME|SHELL|TMPDIR|PWD|OLDPWD|SHLVL|_|LC_ALL` +
+	`|SLURM_(NODEID|PROCID|LOCALID|SUBMIT_DIR)|SLURMD_NODENAME|(CUDA|NVIDIA)_VISIBLE_DEVICES|CUDA_DEVICE_ORDER` +
+	`|HYDRA_(HOST_FILE|LAUNCHER_EXEC)|OMPI_MCA_(orte_default_hostfile|plm_rsh_agent|(oob|btl)_tcp_if_include)` +
+	`|HOROVOD_GLOO_IFACE`
+
+// variables writes the exported variables, but for those of the node and those that are as the task was given them,
+// each as a quoted argument of env. What a task was given, its secrets among it, the other nodes were given too: it is
+// in no command line, which others on a machine may read.
+const variables = `LC_ALL=C awk -v q="'" -v ORS= 'BEGIN {
+  for (name in ENVIRON) if (name !~ /^(` + ownOfNode + `)$/) {
+    value = ENVIRON[name]
+    gsub(q, q "\"" q "\"" q, value)
+    one = " " q name "=" value q
+    if (!index(ENVIRON["TRADEWIND_GIVEN"], one)) print one
+  }
+}'`
+
+// srun starts a program on each node as often as was asked for, by the agents, and fails as the first of them does. It
+// takes the options that change how often; the others are Slurm's own.
+//
+// Variables are handed on as arguments of env, which asks of no name that a shell would take it: bash exports functions
+// as BASH_FUNC_f%%, which other shells drop, and some of its variables can not be set. Awk reads them, and not from
+// the text of export -p, a line of which may be one of a value. The folder is found by the shell's name for it, or by
+// its true one where another program than a shell has gone there.
 const srun = `srun() (
-  tasks= nodes=$SLURM_NNODES each=
+  tasks= nodes=$SLURM_NNODES each= label=
   while [ $# -gt 0 ]; do
     case $1 in
+    -l|--label) label=1; shift ;;
     -n|--ntasks) tasks=$2; shift 2 ;;
     -n*) tasks=${1#-n}; shift ;;
     --ntasks=*) tasks=${1#*=}; shift ;;
@@ -82,19 +143,54 @@ const srun = `srun() (
   done
   [ -n "$tasks" ] || [ -z "$each" ] || tasks=$(( each * nodes ))
   [ -n "$tasks" ] || tasks=$SLURM_NTASKS
+  quoted() { # the quote that ends it comes before the last line's end, so that a word's own ends of lines are kept
+    printf "'"
+    printf '%s\n' "$1" | sed "s/'/'\\\\''/g; \$s/\$/'/"
+  }
+  labelled() { # by the shell, which keeps no line back, as sed and awk do
+    while IFS= read -r line || [ -n "$line" ]; do
+      printf '%s\n' "$rank: $line"
+    done
+  }
+  started() {
+    if [ -z "$label" ]; then
+      "$@"
+      return
+    fi
+    { code=$(
+      exec 3>&1
+      { { { "$@" 3>&- 4>&- 5>&- && echo 0 >&3 || echo $? >&3; } 2>&1 >&4 | labelled >&2; } 4>&1 | labelled >&5; }
+    ); } 5>&1
+    return "$code"
+  }
   command=
   for word; do
-    command="$command '$(printf %s "$word" | sed "s/'/'\\\\''/g")'"
+    command="$command $(quoted "$word")"
   done
+  if [ "$nodes" -gt 1 ]; then
+    environment=$(` + variables + `)
+    [ -z "${LC_ALL+x}" ] || environment="$environment LC_ALL=$(quoted "$LC_ALL")"
+    folder=$PWD top=$SLURM_SUBMIT_DIR
+    case $folder/ in
+    "$top"/*) ;;
+    *) folder=$(pwd -P) top=$(cd "$top" && pwd -P) || top=$SLURM_SUBMIT_DIR ;;
+    esac
+    case $folder/ in
+    "$top"/*) folder=.${folder#"$top"} ;;
+    esac
+    there="export SLURM_SUBMIT_DIR=\"\$PWD\"; cd $(quoted "$folder") 2>/dev/null"
+    there="$there; exec env$environment SLURM_SUBMIT_DIR=\"\$SLURM_SUBMIT_DIR\""
+  fi
   per=$(( (tasks + nodes - 1) / nodes )) rank=0 started=
   while [ $rank -lt $tasks ]; do
     node=$(( rank / per ))
-    set="export SLURM_PROCID=$rank SLURM_LOCALID=$(( rank % per )) SLURM_NODEID=$node"
+    set="SLURM_PROCID=$rank SLURM_LOCALID=$(( rank % per )) SLURM_NODEID=$node"
     set="$set SLURM_NTASKS=$tasks SLURM_NPROCS=$tasks"
     if [ $node -eq 0 ]; then
-      sh -c "$set; exec $command" &
+      eval "started env $set$command" &
     else
-      "$TRADEWIND_RSH_AGENT" "$(sed -n $(( node + 1 ))p "$SLURM_SUBMIT_DIR/.slurm-nodes")" "$set; exec $command" &
+      address=$(sed -n $(( node + 1 ))p "$SLURM_SUBMIT_DIR/.slurm-nodes")
+      started "$TRADEWIND_RSH_AGENT" "$address" "$there $set SLURMD_NODENAME=$address$command" &
     fi
     started="$started $!" rank=$(( rank + 1 ))
   done

@@ -229,10 +229,14 @@ func (r *reader) build(script string) error {
 			fault.New("is of several nodes: what runs in a container starts nothing on the others, by srun or mpirun",
 				"leave the image out, or write a gang of roles whose programs find each other by TRADEWIND_NODES")))
 	}
-	job := cmp.Or(a.name, r.job.Name)
+	job, in := cmp.Or(a.name, r.job.Name), interpreterOf(script)
+	called := ""
+	if in.shell {
+		called = functions(script)
+	}
 	task := dag.Task{
 		Nodes: nodes, Resources: []dag.Resources{res}, Env: a.env, Time: dag.TimeEstimate{Default: a.time},
-		Run: interpreterOf(script).runs(prelude(a, job, nodes), script),
+		Run: in.runs(prelude(a, job, nodes, called), script),
 	}
 	if a.requeue {
 		task.Retries = 1

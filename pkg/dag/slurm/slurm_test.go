@@ -120,6 +120,161 @@ subprocess.run(["srun", "sh", "-c", "echo rank $SLURM_PROCID"], check=True)
 	}
 }
 
+// node answers as the agent of another node does: a program that is called with an address and a command, and runs that
+// in the node's own task folder, with what its task has for variables and nothing else.
+const node = `#!/bin/sh
+[ "$1" = 10.0.0.2 ] || exit 99
+cd "$OTHER_NODE" || exit 98
+exec env -i PATH="$OTHER_PATH" HOME=/home/other USER=other TRADEWIND_JOB=j TRADEWIND_TASK=nodes HYDRA_HOST_FILE=theirs \
+  sh -c "$2"
+`
+
+// What srun starts on another node finds what the script has exported and its folder there, and what is the node's own.
+func TestOtherNodesFindTheScriptsEnvironment(t *testing.T) {
+	for _, c := range []struct {
+		name, script string
+		want         []string
+	}{
+		{"variables", `#!/bin/sh
+#SBATCH -J ranks -N 2 --ntasks-per-node=1 -c 3
+export FOO=bar OMP_NUM_THREADS=4 HOME=/root USER=me TRADEWIND_TASK=batch SSH_TTY=tty
+hidden=secret
+srun sh -c 'echo "rank $SLURM_PROCID foo=[$FOO$OMP_NUM_THREADS] jobid=[$SLURM_JOB_ID] hidden=[$hidden] ssh=[$SSH_TTY]"
+echo "nodes=[$SLURM_NNODES] list=[$SLURM_JOB_NODELIST] cpus=[$SLURM_CPUS_PER_TASK] local=[$SLURM_LOCALID]"
+echo "node $SLURM_NODEID is [$SLURMD_NODENAME] of [$USER] at [$HOME] for [$TRADEWIND_TASK] with [$HYDRA_HOST_FILE]"'
+`, []string{
+			"rank 0 foo=[bar4] jobid=[j] hidden=[] ssh=[tty]\n", "rank 1 foo=[bar4] jobid=[j] hidden=[] ssh=[]\n",
+			"nodes=[2] list=[10.0.0.1,10.0.0.2] cpus=[3] local=[0]\n", "node 0 is [10.0.0.1] of [me] at [/root] for [batch]",
+			"node 1 is [10.0.0.2] of [other] at [/home/other] for [nodes] with [theirs]\n",
+		}},
+		{"whatever they hold", `#!/bin/sh -eu
+#SBATCH -N 2
+export A="it's \"\$B\" & \\1 \\n; \$(touch hacked)
+export EVIL='x'
+"
+export LC_ALL=C
+EVIL=unexported
+srun -n 2 sh -c '[ $SLURM_PROCID = 0 ] || printf "<%s|%s|%s|%s>" "$A" "$EVIL" "$LC_ALL" "$0"' "ends it's
+"
+`, []string{"<it's \"$B\" & \\1 \\n; $(touch hacked)\nexport EVIL='x'\n||C|ends it's\n>"}},
+		{"a folder of the task", `#!/bin/sh
+#SBATCH -N 2
+mkdir -p "here/it's"; cd "here/it's"; export CDPATH=/
+srun -n 2 sh -c 'echo "rank $SLURM_PROCID in [${PWD#"$SLURM_SUBMIT_DIR"}]"'
+mkdir only-here; cd only-here
+srun -n 2 sh -c 'echo "then rank $SLURM_PROCID in [${PWD#"$SLURM_SUBMIT_DIR"}]"'
+`, []string{
+			"\nrank 1 in [/here/it's]\n", "\nthen rank 0 in [/here/it's/only-here]\n", "\nthen rank 1 in []\n",
+		}},
+		{"another folder", `#!/bin/sh
+#SBATCH -N 2
+cd /
+srun -n 2 sh -c 'echo "rank $SLURM_PROCID in [$PWD]"'
+`, []string{"rank 0 in [/]\n", "rank 1 in [/]\n"}},
+		{"labels", `#!/bin/sh -e
+#SBATCH -N 2 -n 4
+srun -l sh -c 'echo one; echo two; echo "bad" >&2; exit $SLURM_PROCID' 2>errors || echo "failed with $?"
+sed 's/^/error of /' errors
+`, []string{"\n0: one\n", "\n3: two\n", "\nfailed with 3\n", "error of 0: bad\n", "error of 3: bad\n"}},
+		{"scontrol", `#!/bin/sh
+#SBATCH -N 2
+echo "head $(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1) of" $(scontrol show hostnames)
+scontrol show hostnames b,a
+scontrol show job 7 || echo "failed with $?"
+scontrol show hostnames 'n[1-2]' || echo "failed twice"
+`, []string{
+			"\nhead 10.0.0.1 of 10.0.0.1 10.0.0.2\n", "\nb\na\n", "only scontrol show hostnames", "\nfailed with 1\n",
+			"brackets", "\nfailed twice\n",
+		}},
+		{"Python", `#!/usr/bin/env python3
+#SBATCH -N 2
+import os, subprocess
+os.environ["FOO"] = "bar"
+os.chdir("here")
+subprocess.run(["srun", "-l", "sh", "-c", "echo $FOO in ${PWD#$SLURM_SUBMIT_DIR}"], check=True)
+print("head", subprocess.run(["scontrol", "show", "hostnames"], check=True, capture_output=True).stdout)
+`, []string{"\n0: bar in /here\n", "\n1: bar in /here\n", "head b'10.0.0.1\\n10.0.0.2\\n'\n"}},
+	} {
+		for _, shell := range []string{"sh", "bash", "dash", "busybox"} {
+			t.Run(c.name+"/"+shell, func(t *testing.T) {
+				program, err := exec.LookPath(shell)
+				if err != nil {
+					t.Skip(err)
+				}
+				if _, err := exec.LookPath("python3"); err != nil && c.name == "Python" {
+					t.Skip(err)
+				}
+				j, err := slurm.Parse("job.sbatch", []byte(c.script))
+				if err != nil {
+					t.Fatal(err)
+				}
+				dir := t.TempDir()
+				own, other, agent := filepath.Join(dir, "own"), filepath.Join(dir, "other"), filepath.Join(dir, "agent")
+				for _, folder := range []string{filepath.Join(own, "here"), filepath.Join(other, "here/it's")} {
+					if err := os.MkdirAll(folder, 0o700); err != nil {
+						t.Fatal(err)
+					}
+				}
+				hosts := filepath.Join(dir, "hosts")
+				write(t, hosts, "10.0.0.1 launcher-0\n10.0.0.2 node-0\n", 0o600)
+				commands := filepath.Join(dir, "commands")
+				write(t, agent, strings.Replace(node, "#!/bin/sh\n", "#!/bin/sh\necho \"$*\" >>'"+commands+"'\n", 1), 0o700)
+				args := []string{program, "-c", j.Tasks[0].Run}
+				if shell == "busybox" {
+					args = []string{program, "sh", "-c", j.Tasks[0].Run}
+				}
+				cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
+				cmd.Dir = own
+				cmd.Env = append(os.Environ(), "TRADEWIND_JOB=j", "TRADEWIND_HOSTS="+hosts, "TRADEWIND_RSH_AGENT="+agent,
+					"OTHER_NODE="+other, "OTHER_PATH="+os.Getenv("PATH"), "HYDRA_LAUNCHER_EXEC="+agent,
+					"GIVEN=it's s3cret\n")
+				text, err := cmd.CombinedOutput()
+				if err != nil {
+					t.Fatalf("%v\n%s", err, text)
+				}
+				for _, want := range c.want {
+					if !strings.Contains("\n"+string(text), want) {
+						t.Errorf("no %q in\n%s", want, text)
+					}
+				}
+				if said, err := os.ReadFile(commands); err == nil && strings.Contains(string(said), "s3cret") {
+					t.Errorf("what the task was given is in a command line:\n%s", said)
+				}
+				if found, _ := filepath.Glob(filepath.Join(dir, "*/hacked")); found != nil {
+					t.Error("a variable's value was run")
+				}
+			})
+		}
+	}
+}
+
+func write(t *testing.T, file, text string, mode os.FileMode) {
+	t.Helper()
+	if err := os.WriteFile(file, []byte(text), mode); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A script that calls neither srun nor scontrol stays short.
+func TestOnlyWhatIsCalledIsThere(t *testing.T) {
+	for script, want := range map[string][2]bool{
+		"./solve":                              {false, false},
+		"srun ./solve":                         {true, false},
+		"head=$(scontrol show hostnames)":      {false, true},
+		"true; . ./functions.sh":               {true, true},
+		"scontrol show hostnames; srun ./work": {true, true},
+	} {
+		j, err := slurm.Parse("job.sbatch", []byte("#!/bin/sh\n#SBATCH -N 2\n"+script+"\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		run := j.Tasks[0].Run
+		if got := [2]bool{strings.Contains(run, "srun() "), strings.Contains(run, "scontrol() ")}; got != want {
+			t.Errorf("%s: srun, scontrol are there: %v, want %v", script, got, want)
+		}
+	}
+}
+
 // Scripts that wait for each other are one job. Files are parted by lines "-- NAME".
 func TestChains(t *testing.T) {
 	datadriven.RunTest(t, "testdata/chains", func(t *testing.T, d *datadriven.TestData) string {

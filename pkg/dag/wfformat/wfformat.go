@@ -103,7 +103,8 @@ func (r *reader) read() error {
 	case r.version == "":
 		return fault.At(
 			fault.Position{Line: 1, Column: 1},
-			fault.Within("schemaVersion", fault.New("is missing", "a WfFormat file says 1.3, 1.4 or 1.5")),
+			fault.Within("schemaVersion", fault.New("is missing",
+				"a WfFormat file says 1.3, 1.4 or 1.5; other JSON is read where it has apiVersion")),
 		)
 	case !r.hasTasks || len(job.Tasks) == 0:
 		return fault.At(fault.Position{Line: 1, Column: 1}, fault.Within("workflow", fault.New("has no tasks", "")))

@@ -74,7 +74,10 @@ class TaskFunction(Generic[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any:
         """A task that calls the function. Its name is the function's, from the second call on with a number; the
         declared type is Any, because a task passed on stands for what it returns."""
-        inspect.signature(self.local).bind(*args, **kwargs)  # TypeError here, not on a machine
+        try:
+            inspect.signature(self.local).bind(*args, **kwargs)  # TypeError here, not on a machine
+        except TypeError as wrong:
+            raise TypeError(f"{self.local.__name__}(): {wrong}") from None
         n = next(self._count)
         name = self.settings.get("name") or self.local.__name__.replace("_", "-").strip("-")
         return self._task(name if n == 1 else f"{name}-{n}", args, kwargs)

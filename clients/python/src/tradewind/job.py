@@ -231,6 +231,11 @@ class Job:
     keep_on_failure: Duration | None = None
     """How long the machines of a task that failed are kept to be looked at, within the budget; up to a day."""
 
+    def __post_init__(self) -> None:
+        tasks = [self.tasks] if isinstance(self.tasks, Task) else self.tasks
+        if isinstance(self.objective, Task) or isinstance(tasks, str) or not all(isinstance(t, Task) for t in tasks):
+            raise TypeError(f"job {self.name!r}: tasks is a Task or a list of them, as in Job(name, [a, b])")
+
     def all_tasks(self) -> list[Task]:
         """The tasks, each after those that it waits for. Raises ValueError of a circle, and of a name that two have."""
         done: dict[int, Task] = {}

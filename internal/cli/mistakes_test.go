@@ -1,0 +1,71 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tradewind-broker/tradewind/internal/cli/command"
+)
+
+// Mistakes that people make in their first hour, and what they read.
+func TestMistakesOfAFirstHour(t *testing.T) {
+	dir := t.TempDir()
+	for name, content := range map[string]string{
+		"where.yaml":  "apiVersion: tradewind/v1\nname: j\nregions: [eu-wst-1]\ntasks: {a: {run: ls}}\n",
+		"image.yaml":  "apiVersion: tradewind/v1\nname: j\ntasks: {a: {run: ls, time: 5m, resources: {cpus: 1, image: 'python:3.12'}}}\n",
+		"in/a.sbatch": "#!/bin/sh\n#SBATCH -t 5\npython3 train.py <./data.csv >out.txt\n",
+		"in/train.py": "", "in/data.csv": "", "in/other.txt": "",
+		"in/sky.yaml": "name: s\nworkdir: .\nfile_mounts: {/data/a.txt: ./data.csv, /data/b: s3://b/c}\nrun: python3 train.py\n",
+	} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	at := func(name string) string { return filepath.Join(dir, name) }
+	const kube = "deploy kubernetes --image x:v1 --dry-run "
+	for _, c := range []struct {
+		args string
+		code int
+		says []string
+	}{
+		{"plan " + at("where.yaml"), command.ExitInfeasible, []string{`no cloud has "eu-wst-1"`, `did you mean "eu-west-1"?`}},
+		{"plan " + at("image.yaml"), command.ExitDone, []string{":3:", "a container's is written docker:python:3.12"}},
+		{"plan " + at("in/a.sbatch"), command.ExitDone, []string{"train.py and 1 more beside it is not there where it runs"}},
+		{"convert " + at("in/sky.yaml") + " --out " + at("out/job.yaml"), command.ExitBadInput, []string{"out"}},
+		{"convert " + at("in/sky.yaml") + " --out " + at("job.yaml"), command.ExitDone, nil},
+		{"queue set lab --max memry=8", command.ExitBadInput, []string{`no resource "memry"; did you mean memory?`}},
+		{"queue set lab --max A1000=8", command.ExitBadInput, []string{`no resource "A1000"; did you mean`}},
+		{"catalog search --gpu A100x8", command.ExitBadInput, []string{"did you mean A100:8?"}},
+		{kube + "--clouds awss --public-url https://x.example", command.ExitBadInput, []string{`did you mean "aws"?`}},
+		{kube + "--clouds aws", command.ExitBadInput, []string{"--public-url"}},
+		{kube + "--clouds aws --public-url http://x", command.ExitBadInput, []string{"not https"}},
+		{kube + "--public-url https://x.example", command.ExitBadInput, []string{"--clouds names"}},
+		{kube + "--namespace Bad_NS", command.ExitBadInput, []string{`--namespace: "Bad_NS" is no namespace`}},
+		{kube + "--storage lots", command.ExitBadInput, []string{`--storage: "lots" is no size`}},
+	} {
+		p := newProgram(t)
+		r := p.run(strings.Fields(c.args)...)
+		if r.code != c.code {
+			t.Errorf("%s: exit code %d, want %d\n%s%s", c.args, r.code, c.code, r.out, r.err)
+		}
+		for _, says := range c.says {
+			if !strings.Contains(r.out+r.err, says) {
+				t.Errorf("%s: not said: %s\n%s%s", c.args, says, r.out, r.err)
+			}
+		}
+	}
+	job, err := os.ReadFile(at("job.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"workdir: in\n", "uri: in/data.csv", "'s3://b/c'"} {
+		if !strings.Contains(string(job), want) {
+			t.Errorf("no %q in the converted job:\n%s", want, job)
+		}
+	}
+}

@@ -1,0 +1,56 @@
+package text
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+)
+
+// Lines writes the lines of several texts to one place, each behind the name of its own.
+type Lines struct {
+	mu    sync.Mutex
+	out   io.Writer
+	style Style
+	width int
+}
+
+// NewLines are lines behind names of that many cells.
+func NewLines(out io.Writer, style Style, width int) *Lines {
+	return &Lines{out: out, style: style, width: width}
+}
+
+// lineMost is where a line that does not end is broken.
+const lineMost = 64 << 10
+
+// Copy writes a text, line by line, as it comes. It may be called for several at once.
+func (p *Lines) Copy(task string, r io.Reader) error {
+	label := p.style.Paint(Active, Pad(Cut(Clean(task), p.width), p.width, false)) + " │ "
+	br := bufio.NewReaderSize(r, lineMost)
+	for {
+		line, err := br.ReadSlice('\n')
+		if len(line) > 0 {
+			if werr := p.line(label, line); werr != nil {
+				return werr
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil && !errors.Is(err, bufio.ErrBufferFull):
+			return err
+		}
+	}
+}
+
+func (p *Lines) line(label string, line []byte) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	end := ""
+	if line[len(line)-1] != '\n' {
+		end = "\n"
+	}
+	_, err := fmt.Fprintf(p.out, "%s%s%s", label, line, end)
+	return err
+}
