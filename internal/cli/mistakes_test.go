@@ -16,6 +16,8 @@ func TestMistakesOfAFirstHour(t *testing.T) {
 		"where.yaml":  "apiVersion: tradewind/v1\nname: j\nregions: [eu-wst-1]\ntasks: {a: {run: ls}}\n",
 		"image.yaml":  "apiVersion: tradewind/v1\nname: j\ntasks: {a: {run: ls, time: 5m, resources: {cpus: 1, image: 'python:3.12'}}}\n",
 		"in/a.sbatch": "#!/bin/sh\n#SBATCH -t 5\npython3 train.py <./data.csv >out.txt\n",
+		"odd.yaml":    "apiVersion: tradewind/v1\nname: j\ntasks: {a: {run: ls, time: 5m, resources: {accelerators: 'H1OO:8'}}}\n",
+		"late.sbatch": "#!/bin/sh\necho first\n#SBATCH -N 2\necho x\n",
 		"in/train.py": "", "in/data.csv": "", "in/other.txt": "",
 		"in/sky.yaml": "name: s\nworkdir: .\nfile_mounts: {/data/a.txt: ./data.csv, /data/b: s3://b/c}\nrun: python3 train.py\n",
 	} {
@@ -34,6 +36,8 @@ func TestMistakesOfAFirstHour(t *testing.T) {
 		says []string
 	}{
 		{"plan " + at("where.yaml"), command.ExitInfeasible, []string{`no cloud has "eu-wst-1"`, `did you mean "eu-west-1"?`}},
+		{"plan " + at("odd.yaml"), command.ExitBadInput, []string{"odd.yaml:3:", `tasks.a.resources`, `unknown accelerator "H1OO"`}},
+		{"plan " + at("late.sbatch"), command.ExitBadInput, []string{"none of Slurm", "before its first command"}},
 		{"plan " + at("image.yaml"), command.ExitDone, []string{":3:", "a container's is written docker:python:3.12"}},
 		{"plan " + at("in/a.sbatch"), command.ExitDone, []string{"train.py and 1 more beside it is not there where it runs"}},
 		{"convert " + at("in/sky.yaml") + " --out " + at("out/job.yaml"), command.ExitBadInput, []string{"out"}},

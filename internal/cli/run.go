@@ -292,13 +292,22 @@ func verdict(d *view.JobDetail) error {
 // infeasibleJob says whether there never was a plan for a job. One for which nothing was left in the middle has failed.
 func infeasibleJob(d *view.JobDetail) bool { return d.State == record.JobFailed && d.Plan == 0 }
 
+// tookTime is how long a job took, and how late it was.
+func tookTime(d *view.JobDetail, scale float64, wall time.Duration) string {
+	took := text.Span(d.Finished.Sub(d.Submitted))
+	if scale != 1 && scale != 0 {
+		took += " (virtual; " + text.Span(wall) + " on the clock)"
+	}
+	if late := d.Finished.Sub(d.Deadline); !d.Deadline.IsZero() && late >= time.Second {
+		took += ", " + text.Span(late) + " after its deadline,"
+	}
+	return took
+}
+
 // summarise tells how a job ended.
 func (a *app) summarise(s *conn, d *view.JobDetail, outputs string, wall time.Duration) error {
 	style := a.Style(a.Out)
-	took := text.Span(d.Finished.Sub(d.Submitted))
-	if scale := s.running.TimeScale; scale != 1 && scale != 0 {
-		took += " (virtual; " + text.Span(wall) + " on the clock)"
-	}
+	took := tookTime(d, s.running.TimeScale, wall)
 	switch {
 	case d.State == record.JobSucceeded:
 		saved := ""

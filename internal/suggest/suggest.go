@@ -46,23 +46,24 @@ func OneOf(word string, known []string) string {
 }
 
 // Nearest returns the known word with the fewest edits from word, without regard to case, - and _; empty
-// if that is more than a third of it or more than three. Of equals it is the first.
+// if that is more than a third of it or more than three. Of equals it is the first that begins as word does, else the
+// first.
 func Nearest(word string, known []string) string {
 	if word == "" || len(word) > longest {
 		return ""
 	}
 	w := fold(word)
 	limit := max(1, min(3, len(w)/3))
-	best := ""
+	best, begins := "", false
 	for _, k := range known {
 		if len(k) > longest {
 			continue
 		}
-		if d := Distance(w, fold(k), limit); d <= limit {
-			best, limit = k, d-1
-		}
-		if limit < 0 {
-			break
+		folded := fold(k)
+		d := Distance(w, folded, limit)
+		same := folded != "" && w != "" && folded[0] == w[0]
+		if d < limit || d == limit && (best == "" || same && !begins) {
+			best, begins, limit = k, same, d
 		}
 	}
 	return best

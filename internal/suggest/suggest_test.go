@@ -7,9 +7,9 @@ import (
 )
 
 func TestNearestIsASlipOfTheHandAway(t *testing.T) {
-	known := []string{"deadline", "budget", "resources", "run", "env", "apiVersion"}
+	known := []string{"on", "deadline", "budget", "resources", "run", "env", "apiVersion"}
 	for word, want := range map[string]string{
-		"dedline": "deadline", "DEADLINE": "deadline", "dead_line": "deadline", "budegt": "budget", "rn": "run",
+		"dedline": "deadline", "DEADLINE": "deadline", "dead_line": "deadline", "budegt": "budget", "rn": "run", "bn": "on",
 		"resource": "resources", "apiversion": "apiVersion",
 		"colour": "", "x": "", "": "", "environment": "", "nur": "",
 	} {

@@ -314,6 +314,9 @@ func (h *Host) config() record.Config {
 	cfg.BootWithin = max(cmp.Or(h.opt.BootWithin, cfg.BootWithin), virtual(bootWithin))
 	cfg.SilentFor = max(cfg.SilentFor, virtual(silentFor))
 	cfg.StuckFor = max(cfg.StuckFor, virtual(stuckFor))
+	if len(h.bought.clouds) == 0 { // what runs here is listed at once: tasks go on as soon as a stopped broker is back
+		cfg.ListLag = virtual(stuckFor)
+	}
 	cfg.TokenFor = max(cfg.TokenFor, virtual(24*time.Hour))
 	cfg.SeenFor = max(cfg.SeenFor, virtual(24*time.Hour))
 	cfg.Overhead = max(cfg.Overhead, virtual(overhead))

@@ -6,6 +6,7 @@ import json
 import subprocess
 from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -95,9 +96,10 @@ def square(n: int) -> int:
 
 def test_tasks_are_one_list() -> None:
     a, b = Task("a", run="true"), Task("b", run="true")
-    for wrong in (lambda: Job("j", a, b), lambda: Job("j", "a"), lambda: Job("j", ["a"])):
+    wrong: list[tuple[Any, ...]] = [(a, b), ("a",), (["a"],)]
+    for tasks in wrong:
         with pytest.raises(TypeError, match=r"as in Job\(name, \[a, b\]\)"):
-            wrong()  # type: ignore[no-untyped-call]
+            Job("j", *tasks)
     with pytest.raises(TypeError, match=r"^double\(\): too many positional"):
         task(double)(1, 2)  # type: ignore[call-arg]
 

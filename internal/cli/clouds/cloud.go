@@ -174,6 +174,9 @@ func (a app) addCloud(ctx context.Context, k cloudkit.Kit, s cloudkit.Settings, 
 		return a.prepareForFunctions(ctx, k, request, state, only, output)
 	}
 	if k.Setup != nil {
+		if only { // nothing is signed, which takes credentials
+			request.Settings.Stores = nil
+		}
 		setup, err := k.Setup(ctx, request)
 		if err != nil {
 			return err

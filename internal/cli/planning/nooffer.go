@@ -42,7 +42,11 @@ func taskOffer(c *catalog.Catalog, spec *dag.Job, task int, clouds []string) err
 			return nil
 		}
 		var none *catalog.NoOfferError
-		if first != nil || !errors.As(err, &none) {
+		if !errors.As(err, &none) {
+			what, hint, _ := strings.Cut(err.Error(), "; ")
+			err = command.BadInput(hint, "%v", spec.ErrorAt(task, alt, "", what, ""))
+		}
+		if first != nil || none == nil {
 			first = errors.Join(first, err)
 			continue
 		}

@@ -1,6 +1,7 @@
 package attempt
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"time"
@@ -78,7 +79,7 @@ func pick(is bool, r remedy) remedy {
 // one may take a while to list what it has just launched.
 func gone(cl record.Cluster, cfg record.Config, machines Inventory, now time.Time) bool {
 	known, ok := machines[cl.Offer.Cloud]
-	lag := cfg.StuckFor
+	lag := cmp.Or(cfg.ListLag, cfg.StuckFor)
 	if cl.Assigned() { // which lists what is in the records, and what is lost as lost
 		lag = min(lag, cfg.Pool.LostAfter)
 		if !silent(cl, cfg.Pool.LostAfter, cfg.Pool.LostAfter, now) {

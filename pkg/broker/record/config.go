@@ -33,6 +33,8 @@ type Config struct {
 	// BootWithin is how long a cluster may take from launch to all nodes dialling home;
 	// SilentFor how long a node may be silent; StuckFor how long a step may take before reconcile does it again.
 	BootWithin, SilentFor, StuckFor time.Duration
+	// ListLag is how long clouds may take to list what they have launched; 0 is StuckFor.
+	ListLag time.Duration
 	// RetryEvery is how often a waiting job is planned again when no block expires before.
 	RetryEvery time.Duration
 	// Patience is how long a job waits for blocks to end whose file says nothing of it and which has no later deadline.

@@ -84,14 +84,19 @@ func parse(name string, r io.Reader, env map[string]string) (*dag.Job, error) {
 // parseYAML reads a YAML file as what it is.
 func parseYAML(name string, data []byte, env map[string]string) (*dag.Job, error) {
 	docs, from, err := yamlfile.Decode(data)
+	script := bytes.HasPrefix(data, []byte("#!"))
+	const scripts = "a batch script has a line that begins with #SBATCH before its first command, by which it is known"
 	if err != nil {
+		if script {
+			err = fault.New("is a script, and none of Slurm", scripts)
+		}
 		return dag.Checked(name, nil, err)
 	}
 	switch first := docs[0]; {
 	case first.Kind != yaml.MappingNode:
 		hint := "a job is a mapping: apiVersion, name, tasks"
-		if bytes.HasPrefix(data, []byte("#!")) {
-			hint = "a batch script has a line that begins with #SBATCH, by which it is known"
+		if script {
+			hint = scripts
 		}
 		err = from.Fault(first, "is "+yamlfile.Describe(first)+", not a job", hint)
 	case kubernetes.Looks(first):

@@ -223,7 +223,7 @@ func TestTimesOfAPublicWorkflow(t *testing.T) {
 // What is in no form at all is told from what is wrong in one.
 func TestFilesInNoForm(t *testing.T) {
 	for text, want := range map[string]string{
-		"#!/bin/sh\necho hi": "x.yaml:2:1: is text, not a job (a batch script has a line that begins with #SBATCH, by which it is known)",
+		"#!/bin/sh\necho hi": "x.yaml:2:1: is text, not a job (a batch script has a line that begins with #SBATCH before its first command, by which it is known)",
 		"just words":         "x.yaml:1:1: is text, not a job (a job is a mapping: apiVersion, name, tasks)",
 		"- a\n- b\n":         "x.yaml:1:1: is a list, not a job (a job is a mapping: apiVersion, name, tasks)",
 		"services: {a: 1}": "x.yaml:1:1: is in none of the forms that Tradewind reads (begin a job with apiVersion: tradewind/v1; " +
