@@ -63,6 +63,10 @@ func googleSetup(ctx context.Context, r cloudkit.Request) (cloudkit.Setup, error
 		cfg.Member = anyMember
 	}
 	s, err := gcpsetup.New(cfg)
+	if err == nil && r.Settings.Pull != "" && r.Settings.Pull != s.Told() { // a subscription of one's own: all is there
+		cfg.DAGs = ""
+		s, err = gcpsetup.New(cfg)
+	}
 	return google{r.Settings, s}, err
 }
 

@@ -106,3 +106,31 @@ func TestWhatOneNamesOnGoogleIsKept(t *testing.T) {
 		}
 	}
 }
+
+// Files of a bucket are told of by a subscription that is made, or by one that is there: then nothing is made for them.
+func TestASubscriptionOfOnesOwnIsTaken(t *testing.T) {
+	google, err := gce.New(gce.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := httptest.NewServer(google)
+	t.Cleanup(g.Close)
+	kits := All()
+	kit := kits[slices.Index(cloudkit.Names(kits), "gcp")]
+	for pull, makes := range map[string]bool{"": true, "tradewind-tradewind-0123456789": true, "mine": false} {
+		s := cloudkit.Settings{Project: "demo", Endpoint: g.URL, Member: "user:ada@example.com", Regions: []string{"us-central1"},
+			DAGs: "gs://acme-jobs/dags", Pull: pull}
+		setup, err := kit.Setup(t.Context(), cloudkit.Request{Settings: s, Deployment: "tradewind-0123456789",
+			Lookup: func(string) string { return "" }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var printed strings.Builder
+		if err := setup.Print(&printed); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(printed.String(), "pubsub subscriptions create"); got != makes {
+			t.Errorf("--pull %q: a subscription is made: %v\n%s", pull, got, printed.String())
+		}
+	}
+}
