@@ -71,13 +71,17 @@ func taskOffer(c *catalog.Catalog, spec *dag.Job, task int, clouds []string) err
 // strangeRegion says which of the regions that a job allows no cloud has, and what it may have been meant as.
 func strangeRegion(c *catalog.Catalog, allowed []string) string {
 	known := c.Clouds()
+	is := map[string]bool{}
 	for _, cloud := range c.Clouds() {
 		for _, region := range c.Regions(cloud) {
 			known = append(known, region, cloud+":"+region)
+			for _, name := range allowed {
+				is[name] = is[name] || dag.InPlaces([]string{name}, cloud, region)
+			}
 		}
 	}
 	for _, name := range allowed {
-		if slices.Contains(known, name) {
+		if is[name] {
 			continue
 		}
 		hint := "regions: no cloud has " + strconv.Quote(name)
@@ -114,11 +118,7 @@ func queryOf(r dag.Resources, regions, clouds []string) catalog.Query {
 	case dag.MarketAuto:
 	}
 	if len(regions) > 0 {
-		q.Keep = func(m *catalog.Match) bool {
-			return slices.ContainsFunc(regions, func(r string) bool {
-				return r == m.Cloud || r == m.Cloud+":"+m.Region || r == m.Region
-			})
-		}
+		q.Keep = func(m *catalog.Match) bool { return dag.InPlaces(regions, m.Cloud, m.Region) }
 	}
 	return q
 }

@@ -95,6 +95,14 @@ func (m *Meter) Part(fraction float64) *Meter {
 	return &p
 }
 
+// AtMost stops the meter after so much more work, or before, where it has a limit that comes first.
+func (m *Meter) AtMost(work int64) {
+	if m.Limit == 0 || m.Work+work < m.Limit {
+		m.Limit = m.Work + work
+		m.LookAt = min(m.LookAt, m.Limit)
+	}
+}
+
 // Join counts the work of a part.
 func (m *Meter) Join(p *Meter) {
 	m.Work = p.Work
