@@ -335,7 +335,7 @@ func explainJoin(cfg *pool.Config, err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, pool.ErrInUse):
-		return command.Because(err, command.ExitFailed, "--name joins this computer as another machine",
+		return command.Because(err, command.ExitBadInput, "--name joins this computer as another machine",
 			"%s/%s is this computer already, by another process", cfg.Pool, cfg.Name)
 	case errors.Is(err, pool.ErrRefused):
 		return command.Because(err, command.ExitFailed, add, "%v", err)

@@ -313,10 +313,10 @@ func (a *app) summarise(s *conn, d *view.JobDetail, outputs string, wall time.Du
 		saved := ""
 		scale := s.running.TimeScale
 		if less := text.Saved(d.SpentUSD, d.OnDemandUSD); scale > 0 && scale < 1 && d.SpentUSD > d.OnDemandUSD {
-			// What a process takes to start does not shrink with the plan's hours, but is billed by them.
+			// What a process takes does not shrink with the plan's hours, but is billed by them.
 			saved = fmt.Sprintf(
-				"; planned %s USD: time passes %.0f times as fast here, so most of it is machines starting",
-				text.USD(d.PlannedUSD), 1/scale)
+				"; planned %s USD: time passes %.0f times as fast here, and each second of a machine is billed as %s",
+				text.USD(d.PlannedUSD), 1/scale, text.Span(time.Duration(float64(time.Second)/scale)))
 		} else if !text.AsPlanned(d.SpentUSD, d.PlannedUSD) {
 			saved = fmt.Sprintf("; planned %s USD, or %s on demand, for longer tasks", text.USD(d.PlannedUSD),
 				text.USD(d.OnDemandUSD))

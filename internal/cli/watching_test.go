@@ -17,6 +17,9 @@ func TestMarketsAreToldWithTheirBids(t *testing.T) {
 	if r := p.ok(t, "markets"); r.out != "" || !strings.Contains(r.err, "nothing is known of a spot market yet") {
 		t.Errorf("before anything is known: %q, %q", r.out, r.err)
 	}
+	if r := p.ok(t, "markets", "-o", "json"); !strings.Contains(r.out, `"markets": []`) {
+		t.Errorf("before anything is known: %s", r.out)
+	}
 	const market, other = "aws/us-east-2/use2-az3/c7i.2xlarge", "gcp/europe-west4/europe-west4-a/n2-standard-8"
 	w.Tick(events.PriceTick{Offer: market, USD: 0.31}, events.PriceTick{Offer: other, USD: 0.2})
 	job := w.Submit(apitest.Wide("mosaic", 3))

@@ -173,7 +173,7 @@ func (s *office) command(t *testing.T, d *datadriven.TestData) string {
 	case "why":
 		why, werr := s.b.WhyWaiting(context.Background(), s.ids[plain[0]])
 		if err = werr; err == nil {
-			s.printf("%s", why.Reason)
+			s.printf("%s: %s", why.State, why.Reason)
 			for _, w := range why.Tasks {
 				s.printf("  %s: %s", w.Task, strings.Join(w.Reasons, "; "))
 			}

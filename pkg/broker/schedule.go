@@ -268,7 +268,11 @@ func (b *Broker) WhyWaiting(ctx context.Context, id string) (*session.Why, error
 	if err != nil {
 		return nil, err
 	}
-	w := &session.Why{Job: id, Queue: job.Queue, State: job.State, Tasks: []session.WhyTask{}}
+	ledger, _, err := book.Get[record.Ledger](u, record.LedgerKey(id))
+	if err != nil {
+		return nil, err
+	}
+	w := &session.Why{Job: id, Queue: job.Queue, State: view.StateOf(job, ledger), Tasks: []session.WhyTask{}}
 	err = b.inSession(u, job.Queue, func(s *session.Session) error { return s.TellTasks(w, job) })
 	if err != nil {
 		return nil, err

@@ -118,7 +118,7 @@ func (c *Client) Jobs(ctx context.Context, limit int) (*api.JobList, error) {
 
 // Job returns a job with its tasks, plans and attempts.
 func (c *Client) Job(ctx context.Context, id string) (*view.JobDetail, error) {
-	var out view.JobDetail
+	out := view.JobDetail{TaskList: []view.TaskView{}, Plans: []record.PlanHead{}, Attempts: []record.Attempt{}}
 	return &out, parts(ctx, c, jobPath(id), func(p *view.JobDetail) (next int) {
 		out.JobView = p.JobView
 		out.TaskList, out.Plans = append(out.TaskList, p.TaskList...), append(out.Plans, p.Plans...)
@@ -129,7 +129,7 @@ func (c *Client) Job(ctx context.Context, id string) (*view.JobDetail, error) {
 
 // Explain returns what happened to a job, and why its tasks run where they do.
 func (c *Client) Explain(ctx context.Context, id string) (*view.Story, error) {
-	var out view.Story
+	out := view.Story{Entries: []view.Entry{}}
 	defer out.Sort()
 	return &out, parts(ctx, c, jobPath(id)+"/explain", func(p *view.Story) (next int) {
 		out.Job = p.Job

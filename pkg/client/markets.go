@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/api"
+	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 )
 
 // marketsPage is how many markets are asked for at once.
@@ -17,7 +18,7 @@ const marketsPage = 1000
 // Markets lists the spot markets of which something is known, by name, how their prices are expected to go, and the
 // bids. It asks for all pages.
 func (c *Client) Markets(ctx context.Context) (*api.MarketList, error) {
-	var out api.MarketList
+	out := api.MarketList{Markets: []view.MarketView{}}
 	for after := ""; ; {
 		var page api.MarketList
 		q := url.Values{"limit": {strconv.Itoa(marketsPage)}}

@@ -49,6 +49,17 @@ const (
 	Suspended  record.JobState = "suspended"
 )
 
+// StateOf is a job's state as users see it: suspending is beside a job's own, which goes on.
+func StateOf(job record.Job, ledger record.Ledger) record.JobState {
+	switch {
+	case job.Suspended() == nil, job.State == record.JobEnding, job.State.Over():
+		return job.State
+	case ledger.Outstanding > 0:
+		return Suspending
+	}
+	return Suspended
+}
+
 // TaskView is a task as users see it.
 type TaskView struct {
 	Index      int       `json:"index" doc:"Index in the job"`
@@ -185,11 +196,9 @@ func (b *Views) viewOf(u *unit.Unit, job record.Job) (v JobView, clusters []reco
 		return v, nil, err
 	}
 	v.SpentUSD = ledger.SpentUSD
-	if p := job.Suspended(); p != nil && job.State != record.JobEnding {
-		v.Suspended, v.State = *p, Suspended
-		if ledger.Outstanding > 0 {
-			v.State = Suspending
-		}
+	v.State = StateOf(job, ledger)
+	if p := job.Suspended(); p != nil && v.State != job.State {
+		v.Suspended = *p
 	}
 	if ledger.Outstanding == 0 { // no attempt holds machines
 		return v, nil, nil
