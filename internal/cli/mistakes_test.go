@@ -13,8 +13,9 @@ import (
 func TestMistakesOfAFirstHour(t *testing.T) {
 	dir := t.TempDir()
 	for name, content := range map[string]string{
-		"where.yaml":  "apiVersion: tradewind/v1\nname: j\nregions: [eu-wst-1]\ntasks: {a: {run: ls}}\n",
-		"union.yaml":  "apiVersion: tradewind/v1\nname: j\nregions: [eu]\ntasks: {a: {run: ls, time: 5m, resources: {accelerators: 'Gaudi:8'}}}\n",
+		"where.yaml": "apiVersion: tradewind/v1\nname: j\nregions: [eu-wst-1]\ntasks: {a: {run: ls}}\n",
+		"union.yaml": "apiVersion: tradewind/v1\nname: j\nregions: [eu]\n" +
+			"tasks: {a: {run: ls, time: 5m, resources: {accelerators: 'Gaudi:8'}}}\n",
 		"image.yaml":  "apiVersion: tradewind/v1\nname: j\ntasks: {a: {run: ls, time: 5m, resources: {cpus: 1, image: 'python:3.12'}}}\n",
 		"in/a.sbatch": "#!/bin/sh\n#SBATCH -t 5\npython3 train.py <./data.csv >out.txt\n",
 		"odd.yaml":    "apiVersion: tradewind/v1\nname: j\ntasks: {a: {run: ls, time: 5m, resources: {accelerators: 'H1OO:8'}}}\n",
@@ -37,7 +38,8 @@ func TestMistakesOfAFirstHour(t *testing.T) {
 		says []string
 	}{
 		{"plan " + at("where.yaml"), command.ExitInfeasible, []string{`no cloud has "eu-wst-1"`, `did you mean "eu-west-1"?`}},
-		{"plan " + at("union.yaml"), command.ExitInfeasible, []string{"the regions that the job allows leave out all that suits"}},
+		{"plan " + at("union.yaml"), command.ExitInfeasible,
+			[]string{"the regions that the job allows leave out all that suits"}},
 		{"plan " + at("odd.yaml"), command.ExitBadInput, []string{"odd.yaml:3:", `tasks.a.resources`, `unknown accelerator "H1OO"`}},
 		{"plan " + at("late.sbatch"), command.ExitBadInput, []string{"none of Slurm", "before its first command"}},
 		{"plan " + at("image.yaml"), command.ExitDone, []string{":3:", "a container's is written docker:python:3.12"}},

@@ -89,8 +89,7 @@ func (m *Meter) Part(fraction float64) *Meter {
 		p.Deadline = now.Add(time.Duration(fraction * float64(m.Deadline.Sub(now))))
 	}
 	if m.Limit > 0 {
-		p.Limit = m.Work + int64(fraction*float64(m.Limit-m.Work))
-		p.LookAt = min(p.LookAt, p.Limit)
+		p.AtMost(int64(fraction * float64(m.Limit-m.Work)))
 	}
 	return &p
 }
