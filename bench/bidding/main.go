@@ -28,9 +28,14 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	err := draw(ctx, *data, *plots)
-	if *plots == "" {
+	_, err := os.Stat(*data)
+	switch {
+	case err != nil:
+		err = fmt.Errorf("the public data is not there, docs/bidding.md says what it is: %w", err)
+	case *plots == "":
 		err = measure(ctx, *data, *results)
+	default:
+		err = draw(ctx, *data, *plots)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench/bidding:", err)

@@ -13,7 +13,6 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/pkg/api"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/session"
 )
 
 func (a *app) queueCommand() *cobra.Command {
@@ -134,7 +133,7 @@ func (a *app) setQueue(ctx context.Context, s *conn, name string, q api.QueueQuo
 		}
 		if set("closed") && !q.Closed && !old.Suspended.Since.IsZero() {
 			return command.BadInput("`tradewind resume --queue "+name+"` opens it; nothing was changed",
-				"queue %s is %s: no setting opens it", name, session.TellSuspended(old.Suspended))
+				"queue %s is %s: no setting opens it", name, old.Suspended.Tell())
 		}
 		keepQueue(&q, old, set)
 		q.Max, q.DeservedVCPU, q.GuaranteedVCPU = of.most.Over(old.Max), old.DeservedVCPU, old.GuaranteedVCPU

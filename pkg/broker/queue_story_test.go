@@ -178,6 +178,13 @@ func (s *office) command(t *testing.T, d *datadriven.TestData) string {
 				s.printf("  %s: %s", w.Task, strings.Join(w.Reasons, "; "))
 			}
 		}
+	case "line":
+		why, werr := s.b.WhyWaiting(context.Background(), s.ids[plain[0]])
+		if err = werr; err == nil {
+			for _, w := range why.Tasks {
+				s.printf("%s since %s, %d ahead", w.Task, w.Since.UTC().Format("15:04"), w.Ahead)
+			}
+		}
 	default:
 		d.Fatalf(t, "no command %s", d.Cmd)
 	}

@@ -283,7 +283,7 @@ func (b *Broker) WhyWaiting(ctx context.Context, id string) (*session.Why, error
 	case job.State == record.JobEnding:
 		w.Reason = "it is ending: " + job.Reason
 	case job.Suspended() != nil:
-		w.Reason = "it is " + session.TellSuspended(*job.Suspended())
+		w.Reason = "it is " + job.Suspended().Tell()
 	case job.State == record.JobPlanning:
 		w.Reason = "it is being planned"
 	case job.State == record.JobWaiting:

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -80,6 +81,46 @@ func (j *Job) Resumed() time.Time {
 		}
 	}
 	return time.Time{}
+}
+
+// WaitsSince is from when on one of the job's tasks counts as waiting: what it waited while the job was suspended gives
+// it no right.
+func (j *Job) WaitsSince(w Waiting) time.Time {
+	if resumed := j.Resumed(); resumed.After(w.Since) {
+		return resumed
+	}
+	return w.Since
+}
+
+// Line is the order in which tasks wait in a queue, as those who wait there are told: the more urgent come first, then
+// those that have waited for longer, which Since says of each. Those of suspended jobs are in nobody's way and left
+// out, but for one job's, which is the one that asks.
+func Line(waiting []Waiting, asks string, job func(id string) (Job, error)) (line []Waiting, err error) {
+	for _, w := range waiting {
+		j, err := job(w.Job)
+		if err != nil {
+			return nil, err
+		}
+		if w.Since = j.WaitsSince(w); j.Suspended() == nil || w.Job == asks {
+			line = append(line, w)
+		}
+	}
+	slices.SortStableFunc(line, func(a, b Waiting) int {
+		return cmp.Or(cmp.Compare(b.Priority, a.Priority), a.Since.Compare(b.Since))
+	})
+	return line, nil
+}
+
+// Tell says since when somebody has something wait, who, and why.
+func (s Suspension) Tell() string {
+	text := "suspended since " + s.Since.UTC().Format(time.RFC3339)
+	if s.By != "" {
+		text += " by " + s.By
+	}
+	if s.Reason != "" {
+		text += ": " + s.Reason
+	}
+	return text
 }
 
 // DrainedBy is the suspension by which a queue, or one above it, has what runs in it save its work and wait; nil where

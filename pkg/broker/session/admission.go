@@ -139,13 +139,8 @@ func (of *side) outdated(w record.Waiting) bool {
 	return of.job.Plan.Version < max(w.MinPlan, of.job.MinPlan)
 }
 
-// since is from when on a task counts as waiting: what it waited while its job was suspended gives it no right.
-func (a *admission) since() time.Time {
-	if resumed := a.job.Resumed(); resumed.After(a.waiting.Since) {
-		return resumed
-	}
-	return a.waiting.Since
-}
+// since is from when on a task counts as waiting.
+func (a *admission) since() time.Time { return a.job.WaitsSince(a.waiting) }
 
 // facts loads what is to be known of a waiting task.
 func (s *Session) facts(q *record.Queue, w record.Waiting) (a *admission, err error) {

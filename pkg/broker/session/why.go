@@ -24,8 +24,8 @@ type Why struct {
 // WhyTask is why one of its tasks does.
 type WhyTask struct {
 	Task    string    `json:"task" doc:"Name of the task"`
-	Since   time.Time `json:"since" doc:"When it could have begun"`
-	Ahead   int       `json:"ahead" doc:"Tasks of other jobs before it in the order of priority and age"`
+	Since   time.Time `json:"since" doc:"When it could have begun, or its job was resumed"`
+	Ahead   int       `json:"ahead" doc:"Tasks of other jobs before it in the order of priority and age, those of suspended jobs left out"`
 	Reasons []string  `json:"reasons" nullable:"false" doc:"What keeps it, the most important first"`
 }
 
@@ -39,6 +39,13 @@ func (s *Session) TellTasks(w *Why, job record.Job) error {
 		return nil
 	}
 	waiting, err := book.List[record.Waiting](s.u, record.WaitPart(q.Name), "wait#", sessionMost)
+	if err != nil {
+		return err
+	}
+	waiting, err = record.Line(waiting, job.ID, func(id string) (record.Job, error) {
+		of, err := s.sideOf(id)
+		return of.job, err
+	})
 	if err != nil {
 		return err
 	}
@@ -154,7 +161,7 @@ func (s *Session) tellSkip(a *admission) string {
 	case a.job.State != record.JobRunning || a.plan == nil:
 		return "its job has no plan yet"
 	case a.job.Suspended() != nil:
-		return "its job is " + TellSuspended(*a.job.Suspended())
+		return "its job is " + a.job.Suspended().Tell()
 	case s.closed(a.queue) != nil:
 		return tellClosed(s.closed(a.queue))
 	case a.outdated(a.waiting):
@@ -174,22 +181,10 @@ func (s *Session) tellSkip(a *admission) string {
 		record.TellUSD(a.left()), record.TellUSD(a.usd()))
 }
 
-// TellSuspended says since when somebody has something wait, who, and why.
-func TellSuspended(s record.Suspension) string {
-	text := "suspended since " + s.Since.UTC().Format(time.RFC3339)
-	if s.By != "" {
-		text += " by " + s.By
-	}
-	if s.Reason != "" {
-		text += ": " + s.Reason
-	}
-	return text
-}
-
 // tellClosed says that a queue admits nothing.
 func tellClosed(q *record.Queue) string {
 	if q.Suspended.Since.IsZero() {
 		return "queue " + q.Name + " is closed"
 	}
-	return "queue " + q.Name + " is " + TellSuspended(q.Suspended)
+	return "queue " + q.Name + " is " + q.Suspended.Tell()
 }

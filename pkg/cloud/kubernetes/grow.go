@@ -30,8 +30,17 @@ const PlaceholderPriority = "tradewind-placeholder"
 
 func (g *gang) placeholderLabel() string { return hash(g.c.groupName(g.spec.Cluster)) }
 
-// placeholders are those of the gang.
+// placeholders are those of the gang, as Watch has heard last, or as they are now: every gang that waits looks at its
+// own four times a second, and lists of a namespace of ten thousand pods would leave the API server no time for else.
 func (g *gang) placeholders(ctx context.Context) ([]corev1.Pod, error) {
+	if pods, ok := g.c.grounds[g.place.Name].sight.pods(g.placeholderLabel()); ok {
+		return pods, nil
+	}
+	return g.listPlaceholders(ctx)
+}
+
+// listPlaceholders asks for them.
+func (g *gang) listPlaceholders(ctx context.Context) ([]corev1.Pod, error) {
 	return g.place.pods(ctx, labelPlaceholder+"="+g.placeholderLabel())
 }
 
@@ -177,11 +186,11 @@ func (g *gang) placeholder(first *corev1.Pod, arch, name string) (*corev1.Pod, e
 func (g *gang) dropPlaceholders(ctx context.Context) error {
 	for {
 		have, err := g.placeholders(ctx)
-		if err != nil {
-			return err
+		if err == nil && len(have) == 0 { // those just made may not have been heard of
+			have, err = g.listPlaceholders(ctx)
 		}
-		if len(have) == 0 {
-			return nil
+		if err != nil || len(have) == 0 {
+			return err
 		}
 		err = driver.Each(len(have), callsAtOnce, func(i int) error {
 			if have[i].DeletionTimestamp != nil {

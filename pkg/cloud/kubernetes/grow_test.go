@@ -249,6 +249,49 @@ func TestPlaceholdersComeAfterWhoWasPromisedRoom(t *testing.T) {
 	}
 }
 
+// A gang that waits for new nodes asks for no lists while the watch tells what becomes of its placeholders: in a cluster
+// of ten thousand pods thirty of such gangs would take all of the API server's time.
+func TestAGangThatWaitsForNodesListsNothing(t *testing.T) {
+	w, more := growing(t)
+	var lists atomic.Int64
+	cfg := rest.CopyConfig(w.cluster.Config)
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return around(func(r *http.Request) (*http.Response, error) {
+			if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/pods") && r.URL.Query().Get("watch") == "" {
+				lists.Add(1)
+			}
+			return next.RoundTrip(r)
+		})
+	})
+	var err error
+	if w.cfg.Places[0].Client, err = k8s.NewForConfig(cfg); err != nil {
+		t.Fatal(err)
+	}
+	w.again()
+	w.watch()
+	done := make(chan error, 1)
+	go func() {
+		_, err := w.driver.Launch(t.Context(), spec("gang", 6))
+		done <- err
+	}()
+	w.await("placeholders on the node that is there", func() bool {
+		return w.count() == counts{gang: 6, placeholders: 6, placed: 2}
+	})
+	w.await("25 looks without a list", func() bool {
+		lists.Store(0)
+		time.Sleep(25 * w.cfg.LookEvery)
+		return lists.Load() == 0
+	})
+	more("b")
+	more("c")
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if n := w.count(); n != (counts{gang: 6, bound: 6}) {
+		t.Errorf("in the end: %+v", n)
+	}
+}
+
 // Placeholders that leave while another gang's wait for a node would give their place to those.
 func TestPlaceholdersStayWhileOthersWait(t *testing.T) {
 	w, more := growing(t)

@@ -17,15 +17,24 @@ type sight struct {
 	all   bool // of the pods of all namespaces
 	nodes map[string]*corev1.Node
 	takes map[types.UID]taken
-	used  map[string]use                    // by node
-	ours  map[string]map[string]*corev1.Pod // of the deployment: by cluster's label, and by name
+	used  map[string]use // by node
+	// gangs are the deployment's pods by their cluster's label, and placeholders by theirs; each by name.
+	gangs map[string]map[string]*corev1.Pod
+}
+
+// gangOf is the label under which gangs has a pod; ok is false of pods of others.
+func gangOf(p *corev1.Pod, deployment string) (label string, ok bool) {
+	if p.Labels[labelDeployment] == deployment {
+		return p.Labels[labelCluster], true
+	}
+	label = p.Labels[labelPlaceholder]
+	return label, label != ""
 }
 
 // taken is what one pod takes of a node.
 type taken struct {
 	node string
 	use  use
-	room string // of a placeholder, the gang that it is for, by its label
 }
 
 // begin is what a list has told, from which the watch goes on.
@@ -34,7 +43,7 @@ func (s *sight) begin(nodes []corev1.Node, pods []corev1.Pod, whole, all bool, d
 	defer s.mu.Unlock()
 	s.live, s.whole, s.all = true, whole, all
 	s.nodes, s.takes = map[string]*corev1.Node{}, map[types.UID]taken{}
-	s.used, s.ours = map[string]use{}, map[string]map[string]*corev1.Pod{}
+	s.used, s.gangs = map[string]use{}, map[string]map[string]*corev1.Pod{}
 	for i := range nodes {
 		s.nodes[nodes[i].Name] = slimNode(&nodes[i])
 	}
@@ -47,7 +56,7 @@ func (s *sight) begin(nodes []corev1.Node, pods []corev1.Pod, whole, all bool, d
 func (s *sight) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.live, s.nodes, s.takes, s.used, s.ours = false, nil, nil, nil, nil
+	s.live, s.nodes, s.takes, s.used, s.gangs = false, nil, nil, nil, nil
 }
 
 func (s *sight) node(n *corev1.Node, there bool) {
@@ -63,40 +72,41 @@ func (s *sight) node(n *corev1.Node, there bool) {
 func (s *sight) pod(p *corev1.Pod, there bool, deployment string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.forget(p)
+	s.forget(p, deployment)
 	if there {
 		s.put(p, deployment)
 	}
 }
 
-func (s *sight) forget(p *corev1.Pod) {
+func (s *sight) forget(p *corev1.Pod, deployment string) {
 	if t, some := s.takes[p.UID]; some {
 		if s.used[t.node] = s.used[t.node].plus(t.use, -1); s.used[t.node].Pods == 0 {
 			delete(s.used, t.node)
 		}
 		delete(s.takes, p.UID)
 	}
-	of := s.ours[p.Labels[labelCluster]]
+	label, _ := gangOf(p, deployment)
+	of := s.gangs[label]
 	if now := of[p.Name]; now != nil && now.UID == p.UID {
 		if delete(of, p.Name); len(of) == 0 {
-			delete(s.ours, p.Labels[labelCluster])
+			delete(s.gangs, label)
 		}
 	}
 }
 
 func (s *sight) put(p *corev1.Pod, deployment string) {
 	if isOn(p) {
-		t := taken{p.Spec.NodeName, takes(p), p.Labels[labelPlaceholder]}
+		t := taken{p.Spec.NodeName, takes(p)}
 		s.takes[p.UID], s.used[t.node] = t, s.used[t.node].plus(t.use, 1)
 	}
-	if p.Labels[labelDeployment] != deployment {
+	label, ok := gangOf(p, deployment)
+	if !ok {
 		return
 	}
-	cluster := p.Labels[labelCluster]
-	if s.ours[cluster] == nil {
-		s.ours[cluster] = map[string]*corev1.Pod{}
+	if s.gangs[label] == nil {
+		s.gangs[label] = map[string]*corev1.Pod{}
 	}
-	s.ours[cluster][p.Name] = slimPod(p)
+	s.gangs[label][p.Name] = slimPod(p)
 }
 
 // look is what nodes have, and how many pods of each cluster of the deployment's have a node, by its label, and how
@@ -109,16 +119,11 @@ func (s *sight) look(tolerations []corev1.Toleration) (nodes []Node, bound map[s
 		return nil, nil, false, false
 	}
 	bound = map[string]int{}
-	for cluster, pods := range s.ours {
+	for label, pods := range s.gangs {
 		for _, p := range pods {
-			if p.Spec.NodeName != "" {
-				bound[cluster]++
+			if isOn(p) || p.Spec.NodeName != "" && p.Labels[labelPlaceholder] == "" {
+				bound[label]++
 			}
-		}
-	}
-	for _, t := range s.takes {
-		if t.room != "" {
-			bound[t.room]++
 		}
 	}
 	there := make([]*corev1.Node, 0, len(s.nodes))
@@ -128,11 +133,11 @@ func (s *sight) look(tolerations []corev1.Toleration) (nodes []Node, bound map[s
 	return readNodes(there, s.used, tolerations), bound, s.all, true
 }
 
-// pods are a cluster's. They are not to be changed.
-func (s *sight) pods(cluster string) (all []corev1.Pod, ok bool) {
+// pods are a cluster's, or the placeholders of one, by their label. They are not to be changed.
+func (s *sight) pods(label string) (all []corev1.Pod, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, p := range s.ours[cluster] {
+	for _, p := range s.gangs[label] {
 		all = append(all, *p)
 	}
 	return all, s.live

@@ -25,20 +25,23 @@ func TestPlaceholdersAreCountedAsTheRoomTheyTake(t *testing.T) {
 	}
 	s.begin(nil, []corev1.Pod{*pod("1", "a", room), *pod("2", "", room), *pod("g1", "", gang)}, true, true, "d")
 	steps := []struct {
-		what string
-		do   func()
-		want int
+		what        string
+		do          func()
+		want, there int // to be placed; placeholders
 	}{
-		{"one placeholder has a node", func() {}, 2},
-		{"two have", func() { s.pod(pod("2", "a", room), true, "d") }, 1},
-		{"one goes", func() { s.pod(pod("1", "a", room), false, "d") }, 2},
-		{"both are gone", func() { s.pod(pod("2", "a", room), false, "d") }, 3},
-		{"a pod of the gang has its place", func() { s.pod(pod("g1", "a", gang), true, "d") }, 2},
+		{"one placeholder has a node", func() {}, 2, 2},
+		{"two have", func() { s.pod(pod("2", "a", room), true, "d") }, 1, 2},
+		{"one goes", func() { s.pod(pod("1", "a", room), false, "d") }, 2, 1},
+		{"both are gone", func() { s.pod(pod("2", "a", room), false, "d") }, 3, 0},
+		{"a pod of the gang has its place", func() { s.pod(pod("g1", "a", gang), true, "d") }, 2, 0},
 	}
 	for _, step := range steps {
 		step.do()
 		if got := left(); got != step.want {
 			t.Errorf("%s: %d are left to be placed, not %d", step.what, got, step.want)
+		}
+		if have, _ := s.pods("room"); len(have) != step.there {
+			t.Errorf("%s: %d placeholders are known, not %d", step.what, len(have), step.there)
 		}
 	}
 }

@@ -1813,7 +1813,7 @@ class WhyTask(BaseModel):
     )
     ahead: int
     """
-    Tasks of other jobs before it in the order of priority and age
+    Tasks of other jobs before it in the order of priority and age, those of suspended jobs left out
     """
     reasons: list[str]
     """
@@ -1821,7 +1821,7 @@ class WhyTask(BaseModel):
     """
     since: AwareDatetime
     """
-    When it could have begun
+    When it could have begun, or its job was resumed
     """
     task: str
     """
