@@ -41,6 +41,22 @@ func TestTheCloudsOfABrokerElsewhere(t *testing.T) {
 		!strings.Contains(r.err, "does not buy on azure, but on aws, gcp") {
 		t.Errorf("exit %d: %s%s", r.code, r.out, r.err)
 	}
+	p.hosts.clouds.Clouds = append(p.hosts.clouds.Clouds[:1], api.CloudReport{Name: "azure", Missing: []api.CloudLack{}, Played: true})
+	if r := p.run("cloud", "check", "--endpoint", endpoint); r.code != command.ExitDone ||
+		!strings.Contains(r.out, "note  azure") || !strings.Contains(r.out, "nothing is bought there") {
+		t.Errorf("one of two is played: exit %d: %s%s", r.code, r.out, r.err)
+	}
+	r = p.run("cloud", "check", "azure", "--endpoint", endpoint, "-o", "json")
+	if got := printed[clouds.CloudCheck](t, r.out); r.code != command.ExitFailed || got.OK || !got.Clouds[0].Played {
+		t.Errorf("the one that is played: exit %d: %s%s", r.code, r.out, r.err)
+	}
+	played := p.hosts.clouds.Clouds
+	p.hosts.clouds.Clouds = played[1:]
+	if r := p.run("cloud", "check", "--endpoint", endpoint); r.code != command.ExitFailed ||
+		!strings.Contains(r.out, "fail  azure") {
+		t.Errorf("all are played: exit %d: %s%s", r.code, r.out, r.err)
+	}
+	p.hosts.clouds.Clouds = played
 	gate := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusForbidden)
 	}))

@@ -34,7 +34,8 @@ type CheckedCloud struct {
 	Name  string `json:"name"`
 	Title string `json:"title"`
 	driver.Report
-	Machines int `json:"machines"` // of this deployment, that run
+	Machines int  `json:"machines"`         // of this deployment, that run
+	Played   bool `json:"played,omitempty"` // the broker's computer plays it: nothing is bought
 }
 
 // PublicCheck is whether a broker answers where bought machines would dial it.
@@ -72,7 +73,7 @@ func (a app) cloudCheckCommand() *cobra.Command {
 			"are, and what is missing, with the command that mends it. Then it asks the broker for a sign of life at the\n" +
 			"address that bought machines would dial. Nothing is bought. Exits with 1 when nothing can be bought somewhere,\n" +
 			"or the broker does not answer. With --endpoint a deployment on AWS says what its functions see of their\n" +
-			"clouds, and its address is tried from here.",
+			"clouds, a broker of `up` which ones it buys on and which it plays, and its address is tried from here.",
 		Example: "  tradewind cloud check\n  tradewind cloud check aws -o json\n" +
 			"  tradewind cloud check --public-url https://broker.example.org\n" +
 			"  tradewind cloud check --endpoint https://abc123.execute-api.us-east-1.amazonaws.com",

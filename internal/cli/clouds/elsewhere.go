@@ -10,6 +10,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/api"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 	"github.com/tradewind-broker/tradewind/pkg/host"
 )
@@ -25,6 +26,7 @@ func (a app) checkElsewhere(ctx context.Context, broker Asked, names []string, p
 	}
 	result := CloudCheck{OK: true, Clouds: []CheckedCloud{}}
 	var sold []string
+	buys := slices.ContainsFunc(reports.Clouds, func(r api.CloudReport) bool { return !r.Played })
 	for _, r := range reports.Clouds {
 		if sold = append(sold, r.Name); len(names) > 0 && !slices.Contains(names, r.Name) {
 			continue
@@ -43,6 +45,13 @@ func (a app) checkElsewhere(ctx context.Context, broker Asked, names []string, p
 		}
 		for _, l := range r.Missing {
 			c.Missing = append(c.Missing, driver.Lack(l))
+		}
+		if c.Played = r.Played; c.Played {
+			c.Missing = append(c.Missing, driver.Lack{
+				What:  "the broker's computer plays it: nothing is bought there",
+				Mend:  "`tradewind up --clouds " + r.Name + "` buys there, when `tradewind cloud add` has added it",
+				Fatal: !buys || len(names) > 0,
+			})
 		}
 		result.Clouds = append(result.Clouds, c)
 		result.OK = result.OK && !c.fatal()

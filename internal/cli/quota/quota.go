@@ -110,7 +110,7 @@ func Of(q *record.Queue) string {
 		if name == record.USDPerMonth {
 			words = append(words, fmt.Sprintf("%s %s of %s in %s, %s of it set aside", name,
 				text.USD(q.Month.SpentUSD+q.Month.ReservedUSD+q.Month.BelowUSD), text.USD(q.Max[name]), q.Month.Of,
-				text.USD(q.Month.ReservedUSD)))
+				text.USD(q.Month.ReservedUSD+q.Month.AsideBelowUSD)))
 			continue
 		}
 		words = append(words, fmt.Sprintf("%s %.4g of %.4g", name, q.Use[name], q.Max[name]))

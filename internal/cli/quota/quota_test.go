@@ -41,8 +41,8 @@ func TestWhatAFlagLeavesOutStays(t *testing.T) {
 
 func TestAMonthsBudgetIsToldWithWhatIsSpentAndSetAside(t *testing.T) {
 	q := record.Queue{Max: record.Amounts{record.USDPerMonth: 500},
-		Month: record.Month{Of: "2026-11", SpentUSD: 120, ReservedUSD: 30, BelowUSD: 50}}
-	if got := quota.Of(&q); got != "usdPerMonth 200.00 of 500.00 in 2026-11, 30.00 of it set aside" {
+		Month: record.Month{Of: "2026-11", SpentUSD: 120, ReservedUSD: 30, BelowUSD: 50, AsideBelowUSD: 15}}
+	if got := quota.Of(&q); got != "usdPerMonth 200.00 of 500.00 in 2026-11, 45.00 of it set aside" {
 		t.Errorf("it is told as %q", got)
 	}
 }

@@ -17,8 +17,9 @@ type Month struct {
 	SpentUSD float64 `json:"spentUSD,omitempty" doc:"What attempts have cost that were settled in it, USD"`
 	// ReservedUSD is of attempts that were admitted while a month's budget was in force (Attempt.Monthly).
 	ReservedUSD float64 `json:"reservedUSD,omitempty" doc:"What is set aside of a month's budget for attempts that run, USD"`
-	// BelowUSD is computed where queues are shown.
-	BelowUSD float64 `json:"belowUSD,omitempty" doc:"Spent and set aside in it by the queues below, USD"`
+	// BelowUSD and AsideBelowUSD are computed where queues are shown.
+	BelowUSD      float64 `json:"belowUSD,omitempty" doc:"Spent and set aside in it by the queues below, USD"`
+	AsideBelowUSD float64 `json:"asideBelowUSD,omitempty" doc:"Of that, what is set aside, USD"`
 }
 
 // monthLayout is how a month is written. Texts of it compare as the months do.
@@ -141,6 +142,9 @@ func Months(queues []Queue, now time.Time) {
 		q.Month = q.Month.At(now)
 		if below := sums[i].SpentUSD + sums[i].ReservedUSD - q.Month.SpentUSD - q.Month.ReservedUSD; below > CentsEps {
 			q.Month.BelowUSD = below
+		}
+		if aside := sums[i].ReservedUSD - q.Month.ReservedUSD; aside > CentsEps {
+			q.Month.AsideBelowUSD = aside
 		}
 	}
 }

@@ -97,6 +97,22 @@ func TestABudgetHasWhatAllQueuesBelowHaveSpent(t *testing.T) {
 			}
 			return false
 		}
+		shown := make([]record.Queue, n)
+		for i, q := range tree {
+			shown[i] = *q
+		}
+		record.Months(shown, now)
+		for of := range shown {
+			var a float64
+			for x := range tree {
+				if below(x, of) {
+					a += aside[x]
+				}
+			}
+			if m := shown[of].Month; math.Abs(m.ReservedUSD+m.AsideBelowUSD-a) > 1e-9 {
+				t.Fatalf("of %s %v is set aside: %+v", shown[of].Name, a, m)
+			}
+		}
 		for i := range tree {
 			purses := record.Purses(tree, tree[i].Name, now)
 			for of := i; of >= 0; of = above[of] {

@@ -750,6 +750,10 @@ class Month(BaseModel):
         extra='allow',
         populate_by_name=True,
     )
+    aside_below_usd: Annotated[float | None, Field(alias='asideBelowUSD')] = None
+    """
+    Of that, what is set aside, USD
+    """
     below_usd: Annotated[float | None, Field(alias='belowUSD')] = None
     """
     Spent and set aside in it by the queues below, USD
