@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -33,7 +34,11 @@ func TestOneSkyPilotFileAsItStands(t *testing.T) {
 	if left := s.left(); len(left) > 0 {
 		t.Errorf("processes are left: %q", left)
 	}
-	if out, err := exec.Command("podman", "ps", "--all", "--quiet", "--filter", "name=tradewind-whole-").Output(); err != nil || len(out) > 0 {
+	var job struct{ ID string }
+	if err := json.Unmarshal([]byte(s.must("tradewind status last -o json")), &job); err != nil || job.ID == "" {
+		t.Fatalf("%+v: %v", job, err)
+	}
+	if out, err := exec.Command("podman", "ps", "--all", "--quiet", "--filter", "name=tradewind-"+job.ID).Output(); err != nil || len(out) > 0 { //nolint:gosec // this job's
 		t.Errorf("containers are left: %s %v", out, err)
 	}
 	hides(t, s.state, skytest.Token)

@@ -44,7 +44,8 @@ func (a *app) runCommand() *cobra.Command {
 		Use:   "run FILE",
 		Short: "Plan a DAG, run it and follow it",
 		Long: "Plans the DAG in FILE, runs it and shows how it goes until it is done. FILE is Tradewind or SkyPilot\n" +
-			"YAML, WfCommons JSON, Pegasus DAX or a batch script of Slurm, gzipped or not; - is standard input.\n\n" +
+			"YAML, manifests of Kubernetes, WfCommons JSON, Pegasus DAX or a batch script of Slurm, gzipped or not;\n" +
+			"- is standard input.\n\n" +
 			"A broker that works on the state folder (`tradewind up`) gets the job; otherwise one runs inside this\n" +
 			"command and ends with it. Ctrl-C cancels the job and frees its machines; a second one leaves at once.",
 		Example: "  tradewind run examples/train-infer.yaml\n" +

@@ -1,6 +1,7 @@
 package quota_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/quota"
@@ -44,5 +45,24 @@ func TestAMonthsBudgetIsToldWithWhatIsSpentAndSetAside(t *testing.T) {
 		Month: record.Month{Of: "2026-11", SpentUSD: 120, ReservedUSD: 30, BelowUSD: 50, AsideBelowUSD: 15}}
 	if got := quota.Of(&q); got != "usdPerMonth 200.00 of 500.00 in 2026-11, 45.00 of it set aside" {
 		t.Errorf("it is told as %q", got)
+	}
+}
+
+func TestWhatQueuesBelowHoldIsInUse(t *testing.T) {
+	table := quota.Table(
+		record.Queue{Name: "lab", MaxVCPU: 8, Running: 1, VCPU: 2, Max: record.Amounts{"A100": 8},
+			Use: record.Amounts{"A100": 1}},
+		record.Queue{Name: "vision", Parent: "lab", Running: 1, VCPU: 1},
+		record.Queue{Name: "night", Parent: "vision", Running: 2, VCPU: 4, Use: record.Amounts{"A100": 3}},
+		record.Queue{Name: "alone", Parent: "elsewhere", Running: 1, VCPU: 1},
+	)
+	want := [][]string{{"lab", "4", "7"}, {"vision", "3", "5"}, {"night", "2", "4"}, {"alone", "1", "1"}}
+	for i, row := range table.Rows {
+		if got := []string{row[0].Text, row[1].Text, row[3].Text}; !slices.Equal(got, want[i]) {
+			t.Errorf("%q, want %q", got, want[i])
+		}
+	}
+	if row := table.Rows[0]; row[len(row)-1].Text != "A100 4 of 8" {
+		t.Errorf("lab has %q", row)
 	}
 }

@@ -2,6 +2,7 @@ package quota
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -9,7 +10,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
-// Table is a table of queues: their quotas, shares, and what is in use.
+// Table is a table of queues: their quotas, shares, and what is in use of each, there and in those below it.
 func Table(queues ...record.Queue) *text.Table {
 	t := &text.Table{Columns: []text.Column{
 		{Name: "QUEUE", Flexible: true}, {Name: "RUNNING", Right: true}, {Name: "MOST", Right: true},
@@ -17,12 +18,33 @@ func Table(queues ...record.Queue) *text.Table {
 		{Name: "WEIGHT", Right: true, Optional: 2}, {Name: "DESERVED", Right: true, Optional: 2},
 		{Name: "GUARANTEED", Right: true, Optional: 2}, {Name: "DESCRIPTION", Flexible: true, Optional: 1},
 	}}
-	for _, q := range queues {
+	for _, q := range held(queues) {
 		t.Row(q.Name, fmt.Sprint(q.Running), bound(float64(q.MaxRunning)), text.Number(q.VCPU), bound(q.MaxVCPU),
 			q.Parent, bound(float64(q.Weight)),
 			bound(q.DeservedVCPU), bound(q.GuaranteedVCPU), text.Clean(describeQueue(q)))
 	}
 	return t
+}
+
+// held are queues with what those below them hold, which counts against their limits as well.
+func held(queues []record.Queue) []record.Queue {
+	all, at := slices.Clone(queues), map[string]int{}
+	for i, q := range queues {
+		at[q.Name] = i
+	}
+	for _, q := range queues {
+		i, below := at[q.Parent]
+		for range record.MaxTree {
+			if !below {
+				break
+			}
+			all[i].Running += q.Running
+			all[i].VCPU += q.VCPU
+			all[i].Use = all[i].Use.Plus(q.Use)
+			i, below = at[queues[i].Parent]
+		}
+	}
+	return all
 }
 
 // describeQueue is what is said of a queue, with what is unusual about it.
