@@ -38,7 +38,9 @@ func TestOneSkyPilotFileAsItStands(t *testing.T) {
 	if err := json.Unmarshal([]byte(s.must("tradewind status last -o json")), &job); err != nil || job.ID == "" {
 		t.Fatalf("%+v: %v", job, err)
 	}
-	if out, err := exec.Command("podman", "ps", "--all", "--quiet", "--filter", "name=tradewind-"+job.ID).Output(); err != nil || len(out) > 0 { //nolint:gosec // this job's
+	own := "name=tradewind-" + job.ID
+	if out, err := exec.Command("podman", "ps", "--all", "--quiet", "--filter",
+		own).Output(); err != nil || len(out) > 0 { //nolint:gosec // this job's
 		t.Errorf("containers are left: %s %v", out, err)
 	}
 	hides(t, s.state, skytest.Token)

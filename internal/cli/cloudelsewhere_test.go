@@ -41,7 +41,8 @@ func TestTheCloudsOfABrokerElsewhere(t *testing.T) {
 		!strings.Contains(r.err, "does not buy on azure, but on aws, gcp") {
 		t.Errorf("exit %d: %s%s", r.code, r.out, r.err)
 	}
-	p.hosts.clouds.Clouds = append(p.hosts.clouds.Clouds[:1], api.CloudReport{Name: "azure", Missing: []api.CloudLack{}, Played: true})
+	p.hosts.clouds.Clouds = append(p.hosts.clouds.Clouds[:1],
+		api.CloudReport{Name: "azure", Missing: []api.CloudLack{}, Played: true})
 	if r := p.run("cloud", "check", "--endpoint", endpoint); r.code != command.ExitDone ||
 		!strings.Contains(r.out, "note  azure") || !strings.Contains(r.out, "nothing is bought there") {
 		t.Errorf("one of two is played: exit %d: %s%s", r.code, r.out, r.err)

@@ -28,21 +28,10 @@ func Table(queues ...record.Queue) *text.Table {
 
 // held are queues with what those below them hold, which counts against their limits as well.
 func held(queues []record.Queue) []record.Queue {
-	all, at := slices.Clone(queues), map[string]int{}
-	for i, q := range queues {
-		at[q.Name] = i
-	}
-	for _, q := range queues {
-		i, below := at[q.Parent]
-		for range record.MaxTree {
-			if !below {
-				break
-			}
-			all[i].Running += q.Running
-			all[i].VCPU += q.VCPU
-			all[i].Use = all[i].Use.Plus(q.Use)
-			i, below = at[queues[i].Parent]
-		}
+	all, tree := slices.Clone(queues), record.Pointers(queues)
+	for i, q := range tree {
+		all[i].Running, all[i].Use = record.UseOf(tree, q)
+		all[i].VCPU = all[i].Use[record.VCPUs]
 	}
 	return all
 }

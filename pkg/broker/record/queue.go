@@ -241,6 +241,20 @@ func TreeOf(t map[string]*Queue, root string) []*Queue {
 	return out
 }
 
+// UseOf is what a queue of a tree has admitted and holds with all below it, which counts against its limits.
+func UseOf(tree []*Queue, q *Queue) (running int, held Amounts) { return useOf(tree, q, 0) }
+
+func useOf(tree []*Queue, q *Queue, depth int) (running int, held Amounts) {
+	running, held = q.Running, q.Used()
+	for _, x := range tree {
+		if x.Parent == q.Name && x != q && depth < MaxTree {
+			r, h := useOf(tree, x, depth+1)
+			running, held = running+r, held.Plus(h)
+		}
+	}
+	return running, held
+}
+
 // The resources that sessions count, in thousandths.
 const (
 	ResTasks = iota

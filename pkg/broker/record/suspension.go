@@ -105,10 +105,13 @@ func Line(waiting []Waiting, asks string, job func(id string) (Job, error)) (lin
 			line = append(line, w)
 		}
 	}
-	slices.SortStableFunc(line, func(a, b Waiting) int {
-		return cmp.Or(cmp.Compare(b.Priority, a.Priority), a.Since.Compare(b.Since))
-	})
+	slices.SortStableFunc(line, Waiting.Compare)
 	return line, nil
+}
+
+// Compare orders those who wait in a queue: the more urgent, then the older.
+func (w Waiting) Compare(x Waiting) int {
+	return cmp.Or(cmp.Compare(x.Priority, w.Priority), w.Since.Compare(x.Since))
 }
 
 // Tell says since when somebody has something wait, who, and why.

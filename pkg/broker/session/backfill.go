@@ -78,7 +78,14 @@ func (s *Session) backfill() (admitted int, err error) {
 
 // before says whether one candidate of a queue comes before another: the more urgent, then the older.
 func before(a, b *admission) bool {
-	return cmp.Or(cmp.Compare(b.waiting.Priority, a.waiting.Priority), a.since().Compare(b.since())) < 0
+	return a.inLine().Compare(b.inLine()) < 0
+}
+
+// inLine is a candidate as it stands in its queue.
+func (a *admission) inLine() record.Waiting {
+	w := a.waiting
+	w.Since = a.since()
+	return w
 }
 
 // late says whether a candidate has waited for so many times the time that is too long. Who joins a gang may wait for
@@ -139,7 +146,7 @@ func (s *Session) goes(t *together, ends []ending) time.Time {
 	need, freed, count := t.needs(), map[*record.Queue]record.Amounts{}, map[*record.Queue]int{}
 	fits := func() bool {
 		for _, q := range s.above(t.members[0].queue) {
-			running, used := s.use(q)
+			running, used := record.UseOf(s.tree, q)
 			if _, lacks := need.Exceeds(q.Most(), used.Minus(freed[q])); lacks ||
 				q.MaxRunning > 0 && running-count[q]+len(t.members) > q.MaxRunning {
 				return false

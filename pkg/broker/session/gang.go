@@ -269,7 +269,7 @@ func (t *together) tell(s *Session) string {
 	}
 	needs := t.needs()
 	for _, q := range s.above(t.members[0].queue) {
-		running, used := s.use(q)
+		running, used := record.UseOf(s.tree, q)
 		lacks, is := needs.Exceeds(q.Most(), used)
 		switch {
 		case is:

@@ -231,15 +231,3 @@ func (s *Session) most(q *record.Queue, name string) (of *record.Queue, most flo
 	}
 	return of, most
 }
-
-// use is what a queue holds with those below it.
-func (s *Session) use(q *record.Queue) (running int, held record.Amounts) {
-	running, held = q.Running, q.Used()
-	for _, x := range s.tree {
-		if x.Parent == q.Name && x != q {
-			r, h := s.use(x)
-			running, held = running+r, held.Plus(h)
-		}
-	}
-	return running, held
-}

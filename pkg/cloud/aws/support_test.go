@@ -156,10 +156,11 @@ func (w *world) leftIn(ctx context.Context, region string) (int, error) {
 // proxy stands between the driver and the emulator. Its rules see each EC2 request by its action.
 type proxy struct {
 	*httptest.Server
-	mu    sync.Mutex
-	rules []*rule
-	calls map[string]int
-	last  map[string]url.Values
+	launches sync.Mutex
+	mu       sync.Mutex
+	rules    []*rule
+	calls    map[string]int
+	last     map[string]url.Values
 }
 
 // rule is what happens to requests of an action ("" is any).
@@ -185,7 +186,13 @@ func newProxy(t *testing.T, target string) *proxy {
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		form, _ := url.ParseQuery(string(body))
-		forward := func(w http.ResponseWriter) { back.ServeHTTP(w, r) }
+		forward := func(w http.ResponseWriter) {
+			if form.Get("Action") == "RunInstances" { // moto's generator of addresses serves one thread at a time
+				p.launches.Lock()
+				defer p.launches.Unlock()
+			}
+			back.ServeHTTP(w, r)
+		}
 		if rule := p.match(r, form); rule != nil {
 			rule.act(w, r, forward)
 			return

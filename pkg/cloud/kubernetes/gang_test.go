@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+	k8s "k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/tradewind-broker/tradewind/internal/kubetest"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
@@ -33,6 +36,24 @@ func (w *world) by(text string) {
 
 // again opens the driver anew, as its configuration is now.
 func (w *world) again() { w.driver = kubernetes.New(w.cfg) }
+
+// observed has the driver make its calls in sight of see, which they wait for.
+func (w *world) observed(see func(*http.Request)) {
+	w.Helper()
+	cfg := rest.CopyConfig(w.cluster.Config)
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return around(func(r *http.Request) (*http.Response, error) {
+			see(r)
+			return next.RoundTrip(r)
+		})
+	})
+	client, err := k8s.NewForConfig(cfg)
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.cfg.Places[0].Client = client
+	w.again()
+}
 
 func (w *world) dynamic() dynamic.Interface { return w.cfg.Places[0].Dynamic }
 

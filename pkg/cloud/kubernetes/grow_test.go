@@ -206,22 +206,13 @@ func TestPlaceholdersComeAfterWhoWasPromisedRoom(t *testing.T) {
 	w, more := growing(t)
 	promised, held := make(chan struct{}), make(chan struct{})
 	var told atomic.Bool
-	cfg := rest.CopyConfig(w.cluster.Config)
-	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return around(func(r *http.Request) (*http.Response, error) {
-			secret := r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/secrets")
-			if secret && told.CompareAndSwap(false, true) { // the first has found room, and has no pods yet
-				close(promised)
-				<-held
-			}
-			return next.RoundTrip(r)
-		})
+	w.observed(func(r *http.Request) {
+		secret := r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/secrets")
+		if secret && told.CompareAndSwap(false, true) { // the first has found room, and has no pods yet
+			close(promised)
+			<-held
+		}
 	})
-	var err error
-	if w.cfg.Places[0].Client, err = k8s.NewForConfig(cfg); err != nil {
-		t.Fatal(err)
-	}
-	w.again()
 	first, second := make(chan error, 1), make(chan error, 1)
 	go func() {
 		_, err := w.driver.Launch(t.Context(), spec("first", 2))
@@ -249,25 +240,16 @@ func TestPlaceholdersComeAfterWhoWasPromisedRoom(t *testing.T) {
 	}
 }
 
-// A gang that waits for new nodes asks for no lists while the watch tells what becomes of its placeholders: in a cluster
-// of ten thousand pods thirty of such gangs would take all of the API server's time.
+// A gang that waits for new nodes asks for no lists while the watch tells what becomes of its placeholders: in a
+// cluster of ten thousand pods thirty of such gangs would take all of the API server's time.
 func TestAGangThatWaitsForNodesListsNothing(t *testing.T) {
 	w, more := growing(t)
 	var lists atomic.Int64
-	cfg := rest.CopyConfig(w.cluster.Config)
-	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return around(func(r *http.Request) (*http.Response, error) {
-			if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/pods") && r.URL.Query().Get("watch") == "" {
-				lists.Add(1)
-			}
-			return next.RoundTrip(r)
-		})
+	w.observed(func(r *http.Request) {
+		if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/pods") && r.URL.Query().Get("watch") == "" {
+			lists.Add(1)
+		}
 	})
-	var err error
-	if w.cfg.Places[0].Client, err = k8s.NewForConfig(cfg); err != nil {
-		t.Fatal(err)
-	}
-	w.again()
 	w.watch()
 	done := make(chan error, 1)
 	go func() {

@@ -116,11 +116,8 @@ func (c *Cloud) look(ctx context.Context, p *Place) (nodes []Node, bound map[str
 	}
 	bound = map[string]int{}
 	for i := range pods {
-		if pods[i].Spec.NodeName != "" && pods[i].Labels[labelDeployment] == hash(c.cfg.Deployment) {
-			bound[pods[i].Labels[labelCluster]]++
-		}
-		if room := pods[i].Labels[labelPlaceholder]; room != "" && isOn(&pods[i]) {
-			bound[room]++
+		if label, ours := gangOf(&pods[i], hash(c.cfg.Deployment)); ours && placed(&pods[i]) {
+			bound[label]++
 		}
 	}
 	there := make([]*corev1.Node, len(of))

@@ -10,8 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	k8s "k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 
 	"github.com/tradewind-broker/tradewind/pkg/cloud/kubernetes"
 )
@@ -27,20 +25,11 @@ func TestAPoolGrowsForAGangThatOthersTookTheRoomOf(t *testing.T) {
 		Type: "m5.16xlarge", Zone: "us-east-1a", Whole: kubernetes.Room{MilliCPU: 2000, Bytes: 8 << 30},
 	}}}
 	var once sync.Once
-	cfg := rest.CopyConfig(w.cluster.Config)
-	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return around(func(r *http.Request) (*http.Response, error) {
-			if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/secrets") { // it has found room
-				once.Do(func() { w.squat("a") })
-			}
-			return next.RoundTrip(r)
-		})
+	w.observed(func(r *http.Request) {
+		if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/secrets") { // it has found room
+			once.Do(func() { w.squat("a") })
+		}
 	})
-	var err error
-	if w.cfg.Places[0].Client, err = k8s.NewForConfig(cfg); err != nil {
-		t.Fatal(err)
-	}
-	w.again()
 	done := make(chan error, 1)
 	go func() {
 		_, err := w.driver.Launch(t.Context(), spec("late", 2))

@@ -31,6 +31,15 @@ func gangOf(p *corev1.Pod, deployment string) (label string, ok bool) {
 	return label, label != ""
 }
 
+// placed says whether a pod of a gang has a node, or a placeholder keeps the place of one. A task's pod that is over
+// has had its node.
+func placed(p *corev1.Pod) bool {
+	if p.Labels[labelPlaceholder] != "" {
+		return isOn(p)
+	}
+	return p.Spec.NodeName != ""
+}
+
 // taken is what one pod takes of a node.
 type taken struct {
 	node string
@@ -121,7 +130,7 @@ func (s *sight) look(tolerations []corev1.Toleration) (nodes []Node, bound map[s
 	bound = map[string]int{}
 	for label, pods := range s.gangs {
 		for _, p := range pods {
-			if isOn(p) || p.Spec.NodeName != "" && p.Labels[labelPlaceholder] == "" {
+			if placed(p) {
 				bound[label]++
 			}
 		}
