@@ -1,8 +1,11 @@
 package market_test
 
 import (
+	"math"
 	"testing"
 	"time"
+
+	"pgregory.net/rapid"
 
 	"github.com/tradewind-broker/tradewind/pkg/market"
 )
@@ -39,4 +42,41 @@ func TestOfAPriceThatWasNeverSeenNothingElseIsExpected(t *testing.T) {
 			t.Errorf("%+v", e)
 		}
 	}
+}
+
+// The mean and the two bounds are those of the chain's row for the price now.
+func TestWhatIsExpectedIsWhatTheChainSays(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var o market.Online
+		price := rapid.SampledFrom([]float64{0.1, 0.16, 0.25, 0.4, 1.7})
+		at := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
+		for range rapid.IntRange(1, 25).Draw(t, "prices") {
+			at = at.Add(time.Duration(rapid.SampledFrom([]int{1, 7, 30}).Draw(t, "hours")) * time.Hour)
+			o.Observe(at, price.Draw(t, "usd"))
+		}
+		now := price.Draw(t, "now")
+		for _, e := range o.Ahead(now, 0.5, 8, 100) {
+			c := o.Chain(e.Hours, now, now)
+			n, from := len(c.USD), 0
+			for c.Top[from] < now {
+				from++
+			}
+			within := func(share float64) float64 {
+				sum := 0.0
+				for q := range n {
+					if sum += float64(c.P[from*n+q]); sum >= share {
+						return c.USD[q]
+					}
+				}
+				return c.USD[n-1]
+			}
+			mean := 0.0
+			for q, usd := range c.USD {
+				mean += float64(c.P[from*n+q]) * usd
+			}
+			if math.Abs(e.USD/mean-1) > 1e-9 || e.Low != within(0.1) || e.High != within(0.9) {
+				t.Fatalf("%+v, not %v between %v and %v", e, mean, within(0.1), within(0.9))
+			}
+		}
+	})
 }

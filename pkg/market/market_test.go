@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -37,6 +39,16 @@ func TestStories(t *testing.T) {
 				var out strings.Builder
 				for _, q := range quotes {
 					_, _ = fmt.Fprintf(&out, "%s in %s: %d prices, %v on demand\n", q.Type, q.Zone, q.Spot.Len(), q.OnDemandUSD)
+				}
+				return out.String()
+			case "on-demand":
+				prices, err := market.ReadOnDemand("on-demand.csv", in)
+				if err != nil {
+					return told(t, err)
+				}
+				var out strings.Builder
+				for _, machine := range slices.Sorted(maps.Keys(prices)) {
+					_, _ = fmt.Fprintf(&out, "%s: %v\n", machine, prices[machine])
 				}
 				return out.String()
 			case "trace":

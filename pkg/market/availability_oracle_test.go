@@ -1,0 +1,136 @@
+package market_test
+
+import (
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/tradewind-broker/tradewind/pkg/market"
+)
+
+// span is one observation: machines were to be had, or not, for some hours.
+type span struct {
+	up    bool
+	hours float64
+}
+
+// zone is what was observed of one market, and what an Availability promises to make of it: sums over all spans, each
+// with the weight that it has by now.
+type zone struct {
+	spans    []span
+	halfLife float64 // hours; 0 is never
+	kin      []*zone
+}
+
+// drawZone draws spans, and the Availability that has observed them.
+func drawZone(t *rapid.T, name string) (*zone, *market.Availability) {
+	z := &zone{halfLife: rapid.SampledFrom([]float64{0, 1, 20}).Draw(t, name+" half-life")}
+	a := &market.Availability{HalfLife: time.Duration(z.halfLife * float64(time.Hour))}
+	for range rapid.IntRange(0, 30).Draw(t, name+" spans") {
+		s := span{rapid.Bool().Draw(t, name+" up"), rapid.SampledFrom([]float64{0.05, 0.15, 0.7, 3, 30}).Draw(t, name+" hours")}
+		z.spans = append(z.spans, s)
+		a.Observe(s.up, time.Duration(s.hours*float64(time.Hour)))
+	}
+	return z, a
+}
+
+// ageOf is the class of an age: below 12 minutes, below 24, and so on.
+func ageOf(hours float64) int {
+	for b := range ages - 1 {
+		if hours < 0.2*math.Exp2(float64(b))-1e-9 {
+			return b
+		}
+	}
+	return ages - 1
+}
+
+// seen is how often a state ended and for how many hours it was watched, of one class of ages or of all (age < 0).
+func (z *zone) seen(up bool, age int) (changed, hours float64) {
+	ago := 0.0
+	for _, s := range z.spans {
+		ago += s.hours
+	}
+	old := 0.0 // for how long the state has lasted
+	for i, s := range z.spans {
+		weight := 1.0
+		if z.halfLife > 0 {
+			weight = math.Pow(0.5, ago/z.halfLife)
+		}
+		if i > 0 && s.up != z.spans[i-1].up {
+			if !s.up == up && (age < 0 || ageOf(old) == age) {
+				changed += weight
+			}
+			old = 0
+		}
+		if s.up == up && (age < 0 || ageOf(old) == age) {
+			hours += weight * s.hours
+		}
+		old, ago = old+s.hours, ago-s.hours
+	}
+	return changed, hours
+}
+
+func (z *zone) ofKin(up bool, age int) (changed, hours float64) {
+	for _, k := range z.kin {
+		c, h := k.seen(up, age)
+		changed, hours = changed+c, hours+h
+	}
+	return changed, hours
+}
+
+func (z *zone) mean(up bool) float64 {
+	prior := 1.0
+	if up {
+		prior = 0.05
+	}
+	if changed, hours := z.ofKin(up, -1); hours > 0 {
+		prior = (changed + 12*prior) / (hours + 12)
+	}
+	changed, hours := z.seen(up, -1)
+	return (changed + 12*prior) / (hours + 12)
+}
+
+func (z *zone) rate(up bool, age int) float64 {
+	like := z.mean(up)
+	if all, hours := z.ofKin(up, -1); all > 0 {
+		changed, there := z.ofKin(up, age)
+		like = (changed + 1) / (there + hours/all)
+	}
+	lean := 0.25 / max(like, 0.02)
+	changed, hours := z.seen(up, age)
+	return (changed + like*lean) / (hours + lean)
+}
+
+// TestAnAvailabilityIsWhatItsDefinitionSays compares rates and share with sums taken anew over all that was observed,
+// of zones and their kin, with and without half-lives.
+func TestAnAvailabilityIsWhatItsDefinitionSays(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		z, a := drawZone(t, "own")
+		for range rapid.IntRange(0, 3).Draw(t, "kin") {
+			k, like := drawZone(t, "kin")
+			z.kin, a.Kin = append(z.kin, k), append(a.Kin, like)
+		}
+		same := func(what string, got, want float64) {
+			if !(math.Abs(got-want) <= 1e-6*max(1e-3, math.Abs(want))) {
+				t.Fatalf("%s is %v, not %v", what, got, want)
+			}
+		}
+		for _, up := range []bool{true, false} {
+			same(fmt.Sprintf("mean rate (up %v)", up), a.MeanRate(up), z.mean(up))
+			for age := range ages {
+				hours := 0.15 * math.Exp2(float64(age)) // within the class
+				same(fmt.Sprintf("rate at age %d (up %v)", age, up), a.Rate(up, hours), z.rate(up, age))
+			}
+		}
+		_, some := z.seen(true, -1)
+		_, none := z.seen(false, -1)
+		share := 0.5
+		if some+none > 0 {
+			share = some / (some + none)
+		}
+		same("share", a.Share(), share)
+	})
+}

@@ -1,0 +1,94 @@
+package market_test
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/tradewind-broker/tradewind/pkg/market"
+)
+
+// TestALearnedChainIsWhatItsDefinitionSays compares the levels, prices and transitions of Learn with sums taken one by
+// one over all hours.
+func TestALearnedChainIsWhatItsDefinitionSays(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		hourly := rapid.SliceOfN(rapid.SampledFrom([]float64{0.1, 0.11, 0.2, 0.5, 0.9, 4}), 1, 90).Draw(t, "hourly")
+		o := market.ChainOptions{
+			Levels:    rapid.SampledFrom([]int{-1, 0, 1, 2, 3, 7}).Draw(t, "levels"),
+			HalfLife:  rapid.SampledFrom([]float64{0, 0.5, 9, 200}).Draw(t, "half-life"),
+			Smoothing: rapid.SampledFrom([]float64{0.5, 3}).Draw(t, "smoothing"),
+			Daily:     rapid.Bool().Draw(t, "daily"),
+		}
+		if o.Daily {
+			for i := range hourly {
+				hourly[i] *= 1 + 1e-4*float64(i) // which of two equal prices is higher would be a matter of rounding
+			}
+		}
+		p := &plain{pasts: []market.Past{{USD: hourly}}, o: o}
+		prices := make([]float64, len(hourly))
+		for i := range hourly {
+			prices[i] = hourly[i] / p.factor(i)
+		}
+		c := market.Learn(hourly, o)
+		tops := cuts(prices, o.Levels)
+		if len(c.Top) != len(tops) || len(c.USD) != len(tops) {
+			t.Fatalf("levels end at %v, not %v", c.Top, tops)
+		}
+		n := len(tops)
+		at := func(usd float64) int {
+			return slices.IndexFunc(tops, func(top float64) bool { return usd <= top })
+		}
+		mass, cost, total := make([]float64, n), make([]float64, n), 0.0
+		counts := make([]float64, n*n)
+		for i, usd := range prices {
+			w := 1.0
+			if o.HalfLife > 0 {
+				w = max(math.Pow(0.5, float64(len(prices)-1-i)/o.HalfLife), 1e-12)
+			}
+			q := at(usd)
+			// A trifle less, as the highest price of a level may lie above its end by rounding.
+			if got := c.Level(hourly[i]*(1-1e-12), i); got != q {
+				t.Fatalf("%v in hour %d is of level %d, not %d", hourly[i], i, got, q)
+			}
+			mass[q], cost[q], total = mass[q]+w, cost[q]+w*usd, total+w
+			if i > 0 {
+				counts[at(prices[i-1])*n+q] += w
+			}
+		}
+		for q := range n {
+			if want := cost[q] / mass[q]; math.Abs(c.Top[q]/tops[q]-1) > 1e-9 || math.Abs(c.USD[q]/want-1) > 1e-9 {
+				t.Fatalf("level %d ends at %v and costs %v, not %v and %v", q, c.Top[q], c.USD[q], tops[q], want)
+			}
+			row := o.Smoothing
+			for r := range n {
+				row += counts[q*n+r]
+			}
+			for r := range n {
+				prior := mass[r] / total / 2
+				if r == q {
+					prior += 0.5
+				}
+				want := (counts[q*n+r] + o.Smoothing*prior) / row
+				if got := float64(c.P[q*n+r]); math.Abs(got-want) > 1e-6 {
+					t.Fatalf("from level %d to %d it goes with %v, not %v", q, r, got, want)
+				}
+			}
+		}
+	})
+}
+
+// cuts are the highest prices of levels of about as many hours each; what costs the same is in the same level.
+func cuts(prices []float64, levels int) (tops []float64) {
+	if levels <= 0 {
+		levels = 24
+	}
+	sorted := slices.Sorted(slices.Values(prices))
+	for l := 1; l <= levels; l++ {
+		if last := l * len(sorted) / levels; last > 0 {
+			tops = append(tops, sorted[last-1])
+		}
+	}
+	return slices.Compact(tops)
+}
