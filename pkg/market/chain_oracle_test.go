@@ -14,7 +14,9 @@ import (
 // one over all hours.
 func TestALearnedChainIsWhatItsDefinitionSays(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		hourly := rapid.SliceOfN(rapid.SampledFrom([]float64{0.1, 0.11, 0.2, 0.5, 0.9, 4}), 1, 90).Draw(t, "hourly")
+		hours := rapid.SampledFrom([]int{1, 3, 20, 90}).Draw(t, "hours")
+		price := rapid.SampledFrom([]float64{0.1, 0.11, 0.2, 0.5, 0.9, 4})
+		hourly := rapid.SliceOfN(price, hours, hours).Draw(t, "hourly")
 		o := market.ChainOptions{
 			Levels:    rapid.SampledFrom([]int{-1, 0, 1, 2, 3, 7}).Draw(t, "levels"),
 			HalfLife:  rapid.SampledFrom([]float64{0, 0.5, 9, 200}).Draw(t, "half-life"),
