@@ -97,6 +97,9 @@ func TestAgesDouble(t *testing.T) {
 		}
 		edge *= 2
 	}
+	if s := market.State(false, 0); s != ages || market.StateUp(s) || !market.StateUp(s-1) {
+		t.Errorf("without machines just now is state %d of %d", s, market.States)
+	}
 }
 
 // The rate of an age is what was seen of it, leaning on the mean with the weight of a quarter of a change.

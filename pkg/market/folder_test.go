@@ -88,6 +88,7 @@ func TestABadFileOfAFolderIsNamed(t *testing.T) {
 			"x/b-c.csv: no on-demand price of b: "},
 		{"cut off", fstest.MapFS{"b-c.csv.gz": {Data: gzipped(t, strings.Repeat("2016,1\n", 500)).Data[:20]}},
 			"b-c.csv.gz: unexpected EOF"},
+		{"not gzipped", fstest.MapFS{"b-c.csv.gz": good}, "b-c.csv.gz: it is not gzipped: gzip: invalid header"},
 		{"empty", fstest.MapFS{"b-c.csv": plainFile("")}, "b-c.csv: the file is empty"},
 	} {
 		_, err := market.ReadMarkets(c.dir)
