@@ -29,8 +29,9 @@ type zone struct {
 func drawZone(t *rapid.T, name string) (*zone, *market.Availability) {
 	z := &zone{halfLife: rapid.SampledFrom([]float64{0, 1, 20}).Draw(t, name+" half-life")}
 	a := &market.Availability{HalfLife: time.Duration(z.halfLife * float64(time.Hour))}
+	hours := rapid.SampledFrom([]float64{0.05, 0.15, 0.7, 3, 30})
 	for range rapid.IntRange(0, 30).Draw(t, name+" spans") {
-		s := span{rapid.Bool().Draw(t, name+" up"), rapid.SampledFrom([]float64{0.05, 0.15, 0.7, 3, 30}).Draw(t, name+" hours")}
+		s := span{rapid.Bool().Draw(t, name+" up"), hours.Draw(t, name+" hours")}
 		z.spans = append(z.spans, s)
 		a.Observe(s.up, time.Duration(s.hours*float64(time.Hour)))
 	}

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
-	"testing/iotest"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/market"
@@ -62,7 +61,8 @@ func TestAFolderHoldsBothFormsOfFiles(t *testing.T) {
 	}
 	for i, w := range want {
 		m := markets[i]
-		if m.Name != w.name || m.Type != w.machine || m.Zone != w.zone || m.Spot.USD(0) != w.spot || m.OnDemandUSD != w.onDemand {
+		if m.Name != w.name || m.Type != w.machine || m.Zone != w.zone ||
+			m.Spot.USD(0) != w.spot || m.OnDemandUSD != w.onDemand {
 			t.Errorf("market %d is %+v at %v, not %+v", i, m, m.Spot.USD(0), w)
 		}
 	}
@@ -84,7 +84,8 @@ func TestABadFileOfAFolderIsNamed(t *testing.T) {
 			"on-demand.csv: row 1, column usd_per_hour: there is no such column"},
 		{"another type's", fstest.MapFS{"b-c.csv": good, "on-demand.csv": plainFile("instance_type,usd_per_hour\nc,1\n")},
 			"b-c.csv: no on-demand price of b: there has to be an on-demand.csv with a row for it"},
-		{"a folder beside", fstest.MapFS{"x/b-c.csv": good, "y/on-demand.csv": plainFile("instance_type,usd_per_hour\nb,1\n")},
+		{"a folder beside", fstest.MapFS{"x/b-c.csv": good,
+			"y/on-demand.csv": plainFile("instance_type,usd_per_hour\nb,1\n")},
 			"x/b-c.csv: no on-demand price of b: "},
 		{"cut off", fstest.MapFS{"b-c.csv.gz": {Data: gzipped(t, strings.Repeat("2016,1\n", 500)).Data[:20]}},
 			"b-c.csv.gz: unexpected EOF"},
@@ -127,7 +128,7 @@ func (b broken) ReadDir(name string) ([]fs.DirEntry, error) {
 
 type unreadable struct{ fs.File }
 
-func (unreadable) Read([]byte) (int, error) { return iotest.ErrReader(errDisk).Read(nil) }
+func (unreadable) Read([]byte) (int, error) { return 0, errDisk }
 
 func TestAFileThatCannotBeReadIsNotPassedOver(t *testing.T) {
 	files := fstest.MapFS{
@@ -172,7 +173,8 @@ func TestTracesAreReadInTheOrderOfTheirPaths(t *testing.T) {
 		t.Errorf("%+v", traces)
 	}
 	dir["bad.json"] = plainFile(`{"metadata":{"gap_seconds":195},"data":[-1]}`)
-	if _, err := market.ReadTraces(dir); !errors.Is(err, market.ErrBadData) || !strings.HasPrefix(err.Error(), "bad.json") {
+	_, err = market.ReadTraces(dir)
+	if !errors.Is(err, market.ErrBadData) || !strings.HasPrefix(err.Error(), "bad.json") {
 		t.Errorf("a number of machines below none: %v", err)
 	}
 	if _, err := market.ReadTraces(fstest.MapFS{}); !errors.Is(err, market.ErrNoData) {

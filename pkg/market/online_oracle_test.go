@@ -144,10 +144,10 @@ func compareChain(t *rapid.T, o *market.Online, prices []seen, onDemand float64)
 	for f := range n {
 		most = max(most, -rates[f][f])
 	}
-	near := min(0.01, most*step/64+1e-6)
+	within := min(0.01, most*step/64+1e-6)
 	for f := range n {
 		for q := range n {
-			if got := float64(c.P[f*n+q]); math.Abs(got-want[f][q]) > near {
+			if got := float64(c.P[f*n+q]); math.Abs(got-want[f][q]) > within {
 				t.Fatalf("from %v to %v it goes with %v, not %v", c.USD[f], c.USD[q], got, want[f][q])
 			}
 		}

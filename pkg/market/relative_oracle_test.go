@@ -19,7 +19,9 @@ type plain struct {
 	known map[int]float64 // factors by hour of the week
 }
 
-func isWeekend(hour int) bool { return ((hour%168)+168)%168 >= 120 }
+func hourOfWeek(hour int) int { return ((hour % 168) + 168) % 168 }
+
+func isWeekend(hour int) bool { return hourOfWeek(hour) >= 120 }
 
 // off is by how much the logarithm of a price is off the mean of the hours around it, a factor of e at most.
 func off(usd []float64, i, half int) float64 {
@@ -32,7 +34,7 @@ func off(usd []float64, i, half int) float64 {
 
 // factor is what an hour's price is multiplied with: the mean of its hour of the day, and of weekends.
 func (p *plain) factor(hour int) float64 {
-	week := ((hour % 168) + 168) % 168
+	week := hourOfWeek(hour)
 	if _, ok := p.known[week]; !ok {
 		if p.known == nil {
 			p.known = map[int]float64{}
@@ -150,7 +152,7 @@ func (p *plain) check(t *rapid.T, c *market.Chain) {
 		}
 		return n - 1
 	}
-	mass, usd, total := make([]float64, n), make([]float64, n), 0.0
+	mass, usd := make([]float64, n), make([]float64, n)
 	counts := make([]float64, n*n)
 	var shares []float64
 	for k, past := range p.pasts {
@@ -160,7 +162,7 @@ func (p *plain) check(t *rapid.T, c *market.Chain) {
 			q := at(of)
 			if k == 0 {
 				shares = append(shares, of)
-				mass[q], usd[q], total = mass[q]+weight, usd[q]+weight*of, total+weight
+				mass[q], usd[q] = mass[q]+weight, usd[q]+weight*of
 			}
 			if i > 0 {
 				counts[before*n+q] += weight
@@ -176,7 +178,22 @@ func (p *plain) check(t *rapid.T, c *market.Chain) {
 		if want := usd[q] / mass[q] * now; math.Abs(c.USD[q]/want-1) > 1e-9 {
 			t.Fatalf("level %d costs %v, not %v", q, c.USD[q], want)
 		}
-		row := p.o.Smoothing
+	}
+	transitions(t, c, counts, mass, p.o.Smoothing)
+	if top := slices.Max(shares); math.Abs(c.Top[n-1]/now/top-1) > 1e-9 {
+		t.Fatalf("the highest level ends at %v, the highest share is %v", c.Top[n-1]/now, top)
+	}
+}
+
+// transitions compares a chain's matrix with weighted counts of steps from level to level, and the prior of each row:
+// half stays, and half goes where the weight of the hours is.
+func transitions(t *rapid.T, c *market.Chain, counts, mass []float64, smoothing float64) {
+	n, total := len(mass), 0.0
+	for _, m := range mass {
+		total += m
+	}
+	for q := range n {
+		row := smoothing
 		for r := range n {
 			row += counts[q*n+r]
 		}
@@ -185,14 +202,11 @@ func (p *plain) check(t *rapid.T, c *market.Chain) {
 			if r == q {
 				prior += 0.5
 			}
-			want := (counts[q*n+r] + p.o.Smoothing*prior) / row
+			want := (counts[q*n+r] + smoothing*prior) / row
 			if got := float64(c.P[q*n+r]); math.Abs(got-want) > 1e-6 {
 				t.Fatalf("from level %d to %d it goes with %v, not %v", q, r, got, want)
 			}
 		}
-	}
-	if top := slices.Max(shares); math.Abs(c.Top[n-1]/now/top-1) > 1e-9 {
-		t.Fatalf("the highest level ends at %v, the highest share is %v", c.Top[n-1]/now, top)
 	}
 }
 

@@ -3,6 +3,7 @@ package market_test
 import (
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -83,13 +84,8 @@ func TestAnHourCostsWhatItBeginsWith(t *testing.T) {
 		{map[int]float64{0: 1, 59: 2, 239: 3}, 0, []float64{1, 2, 2, 2}},
 	} {
 		h := after(t, c.prices).Hourly()
-		if !h.Start.Equal(newYear.Add(c.start)) || len(h.USD) != len(c.want) {
-			t.Fatalf("%v: %+v, not %v", c.prices, h, c.want)
-		}
-		for i, usd := range c.want {
-			if h.USD[i] != usd {
-				t.Errorf("%v: %+v, not %v", c.prices, h, c.want)
-			}
+		if !h.Start.Equal(newYear.Add(c.start)) || !slices.Equal(h.USD, c.want) {
+			t.Errorf("%v: %+v, not %v", c.prices, h, c.want)
 		}
 	}
 }
@@ -122,14 +118,8 @@ func TestCompactKeepsWhatHolds(t *testing.T) {
 		for i := range s.Len() {
 			got = append(got, s.USD(i))
 		}
-		if len(got) != len(c.want) {
+		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, not %v", c.name, got, c.want)
-			continue
-		}
-		for i := range got {
-			if got[i] != c.want[i] {
-				t.Errorf("%s: %v, not %v", c.name, got, c.want)
-			}
 		}
 	}
 }
@@ -161,7 +151,8 @@ func TestAMeanIsThatOfEachMinute(t *testing.T) {
 
 // What is written is read again as it was, in the order of time over all markets.
 func TestQuotesAreReadAsTheyWereWritten(t *testing.T) {
-	a := &market.Market{Name: "a-x", Type: "a", Zone: "x", OnDemandUSD: 0.1, Spot: after(t, map[int]float64{0: 0.01, 30: 1.0 / 3})}
+	a := &market.Market{Name: "a-x", Type: "a", Zone: "x", OnDemandUSD: 0.1,
+		Spot: after(t, map[int]float64{0: 0.01, 30: 1.0 / 3})}
 	b := &market.Market{Name: "b-y", Type: "b", Zone: "y", Spot: after(t, map[int]float64{0: 7, 10: 8})}
 	var out strings.Builder
 	if err := market.WriteQuotes(&out, []*market.Market{a, b}); err != nil {
@@ -217,7 +208,8 @@ func TestAMarketIsGoneOnWith(t *testing.T) {
 		t.Errorf("%d added, %v: %+v", added, err, m)
 	}
 	fresh := &market.Market{Spot: &market.Series{}}
-	if added, err := fresh.Merge(&market.Market{OnDemandUSD: 0.2, Spot: m.Spot}); err != nil || added != 4 || fresh.OnDemandUSD != 0.2 {
+	added, err = fresh.Merge(&market.Market{OnDemandUSD: 0.2, Spot: m.Spot})
+	if err != nil || added != 4 || fresh.OnDemandUSD != 0.2 {
 		t.Errorf("%d added to nothing, %v: %+v", added, err, fresh)
 	}
 }
