@@ -104,7 +104,7 @@ func (c *Conn) send() {
 }
 
 func (c *Conn) receive() {
-	for {
+	for c.ctx.Err() == nil {
 		var piece []byte
 		err := c.patiently(func() (err error) {
 			piece, err = c.calls.Receive(c.ctx, c.received, holdFor)

@@ -75,7 +75,8 @@ const (
 func settings() *yamux.Config {
 	cfg := yamux.DefaultConfig()
 	cfg.KeepAliveInterval, cfg.ConnectionWriteTimeout = aliveEvery, answersIn
-	cfg.StreamCloseTimeout, cfg.StreamOpenTimeout = time.Minute, 0
+	// A side that has said all may listen for as long as the other talks: what is dead is found by asking, not by time.
+	cfg.StreamCloseTimeout, cfg.StreamOpenTimeout = 0, 0
 	cfg.LogOutput, cfg.Logger = nil, log.New(io.Discard, "", 0)
 	return cfg
 }

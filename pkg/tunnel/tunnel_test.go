@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/store/mem"
@@ -122,4 +123,58 @@ func TestAVisitThatIsOverEndsItsConnection(t *testing.T) {
 	if err := c.Close(); err != nil || !errors.Is(c.Err(), tunnel.ErrEnded) {
 		t.Errorf("%v, %v", err, c.Err())
 	}
+}
+
+// A side that has said all hears what the other says much later: a command without input, a server that thinks.
+func TestWhoHasSaidAllStillListens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		r := relay.New(mem.New(), time.Now, time.Second)
+		here := tunnel.Connect(ctx, tunneltest.Calls{Relay: r, Out: "up", In: "down"})
+		defer here.Close() //nolint:errcheck // a test's
+		there := tunnel.Connect(ctx, tunneltest.Calls{Relay: r, Out: "down", In: "up"})
+		defer there.Close() //nolint:errcheck // a test's
+		go func() {
+			machine, err := tunnel.Machine(there)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer machine.Close() //nolint:errcheck // a test's
+			st, err := machine.AcceptStream()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			asked, err := io.ReadAll(st)
+			time.Sleep(10 * time.Minute)
+			if _, werr := st.Write(append([]byte("an answer to "), asked...)); err != nil || werr != nil {
+				t.Errorf("the machine's side: %v, %v", err, werr)
+			}
+			_ = st.Close()
+			<-ctx.Done()
+		}()
+		if err := tunnel.Met(here); err != nil {
+			t.Fatal(err)
+		}
+		person, err := tunnel.Person(here)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer person.Close() //nolint:errcheck // a test's
+		st, err := person.OpenStream()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := st.Write([]byte("a question")); err != nil {
+			t.Fatal(err)
+		}
+		if err := st.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := io.ReadAll(st); err != nil || string(got) != "an answer to a question" {
+			t.Errorf("%q, %v", got, err)
+		}
+	})
 }

@@ -35,6 +35,7 @@ func Forward(ctx context.Context, b Asked, w Where, listener net.Listener, port 
 			break
 		}
 		open.Go(func() {
+			defer context.AfterFunc(ctx, func() { _ = conn.Close() })() // also one that is idle, or does not read
 			to, err := g.dial()
 			if err == nil {
 				to.carry(conn)
@@ -58,6 +59,7 @@ func Forward(ctx context.Context, b Asked, w Where, listener net.Listener, port 
 type dialled struct {
 	io.WriteCloser
 	from io.Reader
+	gone <-chan struct{} // closed when the visit is over
 }
 
 // dial connects to the port of the visit.
@@ -74,10 +76,11 @@ func (g *guest) dial() (*dialled, error) {
 	if n.Error != "" {
 		return nil, errors.Join(errors.New("on the machine: "+n.Error), st.Close())
 	}
-	return &dialled{st, lines}, nil
+	return &dialled{st, lines, g.mux.CloseChan()}, nil
 }
 
-// carry carries what one side of a connection here and the other there have to say, and closes both.
+// carry carries what one side of a connection here and the other there have to say, and closes both: when all is said,
+// or the visit is over.
 func (d *dialled) carry(conn io.ReadWriteCloser) {
 	defer conn.Close() //nolint:errcheck // all is said
 	defer d.Close()    //nolint:errcheck // all is said
@@ -91,5 +94,8 @@ func (d *dialled) carry(conn io.ReadWriteCloser) {
 	if half, ok := conn.(interface{ CloseWrite() error }); ok {
 		_ = half.CloseWrite()
 	}
-	<-done
+	select {
+	case <-done:
+	case <-d.gone:
+	}
 }
