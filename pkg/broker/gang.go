@@ -91,6 +91,7 @@ func (b *Broker) gangBroken(u *unit.Unit, e events.GangBroken) error {
 		return err
 	}
 	reason := fmt.Sprintf("a task of its gang %s could not go on", e.Gang)
+	told := 0
 	for _, m := range members {
 		if m.Task.Index == e.Task {
 			continue
@@ -102,7 +103,7 @@ func (b *Broker) gangBroken(u *unit.Unit, e events.GangBroken) error {
 		if len(d.Writes) == 0 {
 			continue
 		}
-		if u.Items()+session.GangLeaveItems >= store.MaxItems {
+		if told > 0 && !u.Room(session.GangLeaveItems) {
 			var d record.Decision
 			d.Emit(e)
 			return u.Apply(d)
@@ -110,6 +111,7 @@ func (b *Broker) gangBroken(u *unit.Unit, e events.GangBroken) error {
 		if err := u.Apply(d); err != nil {
 			return err
 		}
+		told++
 		if !m.Bought && m.Attempt.Assigned() {
 			if err := b.Unassign(u, m.Attempt.Offer.Region, record.ClusterID(job.ID, m.Task.Index, m.Attempt.Number),
 				m.Attempt.Hosts); err != nil {

@@ -115,18 +115,20 @@ func (b *Broker) suspended(u *unit.Unit, e events.DAGSuspended) error {
 	if err != nil {
 		return err
 	}
+	given := 0
 	for _, cl := range clusters {
 		kept := cl.Kept(u.Now)
 		if !kept && !attempt.Keeps(cl) {
 			continue
 		}
-		if u.Items()+session.GangLeaveItems >= store.MaxItems {
+		if given > 0 && !u.Room(session.GangLeaveItems) {
 			return u.Emit(e)
 		}
 		if kept {
 			if err := u.Apply(attempt.DecideLetGo(cl, attempt.Why(*why), u.Now)); err != nil {
 				return err
 			}
+			given++
 			continue
 		}
 		l, found, err := attempt.LoadLosing(u, cl.ID)
@@ -140,6 +142,7 @@ func (b *Broker) suspended(u *unit.Unit, e events.DAGSuspended) error {
 		if err := u.Apply(d); err != nil {
 			return err
 		}
+		given++
 	}
 	return nil
 }

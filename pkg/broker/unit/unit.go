@@ -31,7 +31,9 @@ type Unit struct {
 	late  []func() error
 	// Crowded says that it handles several events.
 	Crowded bool
-	known   map[string]bool // names of late
+	// Tries is how often the same was decided before, and met others.
+	Tries int
+	known map[string]bool // names of late
 }
 
 // Full is how many items a shared transaction may hold before it is committed: what one more event adds still fits
@@ -205,6 +207,12 @@ func (u *Unit) Items() int {
 	return len(u.Emits) + u.Written()
 }
 
+// Room is whether a commit may hold so many items more. What can be done in parts is done in smaller ones each time
+// that it has met others: of records that change all the time, many together are never found as they were.
+func (u *Unit) Room(items int) bool {
+	return u.Items()+items < store.MaxItems>>min(u.Tries, 8)
+}
+
 // commit writes all of it or nothing. It fails with store.ErrConflict when a record that was
 // written had changed since it was loaded.
 func (u *Unit) commit() error {
@@ -231,9 +239,10 @@ const maxConflicts = 50
 // is not empty the unit also marks that event as handled by fn, and does nothing when it is already.
 func (b *Transactor) Transact(ctx context.Context, fn, cause string, seen bool, decide func(*Unit) error) error {
 	refused := false
-	for range maxConflicts {
+	for tries := range maxConflicts {
 		u := b.NewUnit(ctx, fn)
 		u.Begin(cause)
+		u.Tries = tries
 		if seen {
 			if again, err := u.MarkSeen(cause, b.seenFor); err != nil || again {
 				return err
