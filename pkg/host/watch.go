@@ -45,17 +45,43 @@ type told struct {
 // bucketURL is the folder as events name it.
 func (f *folder) bucketURL() string { return (&url.URL{Scheme: "file", Path: f.dir}).String() }
 
-// Open implements broker.Objects. A key never leaves the folder.
+// Open implements broker.Objects. A key never leaves the folder. A file that was written again since its news is not
+// there: the newer content has news of its own, and would be two jobs.
 func (f *folder) Open(_ context.Context, o events.ObjectCreated) (io.ReadCloser, error) {
 	if o.Bucket != f.bucketURL() {
 		return nil, fmt.Errorf("bucket %s: %w", o.Bucket, fs.ErrNotExist)
 	}
+	file, err := f.open(o.Key)
+	if err != nil {
+		return nil, err
+	}
+	digest, err := digestOf(file)
+	if err == nil && digest != o.ETag {
+		err = fmt.Errorf("%s was written again: %w", o.Key, fs.ErrNotExist)
+	}
+	if err == nil {
+		_, err = file.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
+}
+
+func (f *folder) open(name string) (*os.File, error) {
 	root, err := os.OpenRoot(f.dir)
 	if err != nil {
 		return nil, err
 	}
 	defer root.Close() //nolint:errcheck // the file opened stays open
-	return root.Open(o.Key)
+	return root.Open(name)
+}
+
+// digestOf is what news of a file are known by: the SHA-256 of its content, in hexadecimal.
+func digestOf(file io.Reader) (string, error) {
+	h := sha256.New()
+	_, err := io.Copy(h, file)
+	return hex.EncodeToString(h.Sum(nil)), err
 }
 
 // Settle implements broker.Objects: what lies beside the file is packed.
@@ -166,16 +192,15 @@ func isDAG(name string) bool {
 }
 
 func (f *folder) tell(ctx context.Context, name string, size int64) error {
-	file, err := f.Open(ctx, events.ObjectCreated{Bucket: f.bucketURL(), Key: name})
+	file, err := f.open(name)
 	if err != nil {
 		return err
 	}
 	defer file.Close() //nolint:errcheck // only read
-	h := sha256.New()
-	if _, err := io.Copy(h, file); err != nil {
+	digest, err := digestOf(file)
+	if err != nil {
 		return err
 	}
-	digest := hex.EncodeToString(h.Sum(nil))
 	if !f.isNew(name, digest) {
 		return nil
 	}

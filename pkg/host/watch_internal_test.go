@@ -1,6 +1,10 @@
 package host
 
 import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -34,5 +38,34 @@ func TestLateNewsOfAContentOfBeforeLeaveTheRemarkAsItIs(t *testing.T) {
 	accepted("3")
 	if rejected("2 is bad"); remark() != "" {
 		t.Errorf("beside a file that is a job lies %q", remark())
+	}
+}
+
+// News of a file that was written again are of nothing: what is there now has news of its own.
+func TestNewsOfAnEarlierContentFindNothing(t *testing.T) {
+	f := &folder{dir: t.TempDir(), log: slog.New(slog.DiscardHandler), told: map[string]*told{}}
+	var news []events.ObjectCreated
+	f.emit = func(_ context.Context, _ string, data events.Data) error {
+		news = append(news, data.(events.ObjectCreated)) //nolint:forcetypeassert // a folder tells of nothing else
+		return nil
+	}
+	for _, content := range []string{"the first", "the second"} {
+		if err := os.WriteFile(filepath.Join(f.dir, "a.yaml"), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.tell(t.Context(), "a.yaml", int64(len(content))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := f.Open(t.Context(), news[0]); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the first content was written over, and is read: %v", err)
+	}
+	file, err := f.Open(t.Context(), news[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close() //nolint:errcheck // only read
+	if got, err := io.ReadAll(file); err != nil || string(got) != "the second" {
+		t.Errorf("%q, %v", got, err)
 	}
 }
