@@ -226,8 +226,8 @@ func (rd *reading) nextAttempt(ctx context.Context, s *stream.Stream, now follow
 		case rd.in.Attempt > 0:
 			return now, io.EOF
 		case t.Attempts > rd.attempt:
-			rd.attempt, rd.offset = t.Attempts, 0
-			return now, s.Send(fmt.Appendf(nil, "\n== attempt %d on %s\n", t.Attempts, t.Offer))
+			offer := rd.advance(ctx, now.Detail)
+			return now, s.Send(fmt.Appendf(nil, "\n== attempt %d on %s\n", rd.attempt, offer))
 		case now.Detail.State.Over(), t.State == string(record.TaskSucceeded):
 			return now, io.EOF
 		}
@@ -236,6 +236,24 @@ func (rd *reading) nextAttempt(ctx context.Context, s *stream.Stream, now follow
 			return now, err
 		}
 	}
+}
+
+// advance goes to the next attempt that has printed anything, or to the newest, and returns its offer. Who was away may
+// have missed several.
+func (rd *reading) advance(ctx context.Context, d *view.JobDetail) (offer string) {
+	t := d.TaskList[rd.task]
+	rd.offset = 0
+	for rd.attempt++; rd.attempt < t.Attempts; rd.attempt++ {
+		if size, err := rd.api.cfg.Logs.Size(ctx, rd.log()); err == nil && size > 0 {
+			break
+		}
+	}
+	for _, a := range d.Attempts {
+		if a.Task == rd.task && a.Number == rd.attempt {
+			return a.OfferID
+		}
+	}
+	return t.Offer
 }
 
 // skip moves to the start of a line among the last bytes of the log.

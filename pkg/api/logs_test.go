@@ -3,6 +3,7 @@ package api_test
 import (
 	"bufio"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -75,5 +76,23 @@ func TestALogIsFollowedFromAttemptToAttemptAndEndsWithTheTask(t *testing.T) {
 	w.Node(job, "merge", 0).Start().Print("merged").Report(wire.Report{Event: wire.Succeeded})
 	if got := body(t, early); got != "merged\n" {
 		t.Errorf("the log of a task that was followed early = %q", got)
+	}
+}
+
+// A reader that was away while attempts came and went is shown each that has printed anything.
+func TestAFollowedLogThatIsOpenedAgainPassesNoAttemptOver(t *testing.T) {
+	w := apitest.New(t)
+	job := w.Submit(apitest.Wide("one", 1))
+	w.Node(job, "split", 0).Start().Print("first")
+	w.Take(job, "split")
+	w.Node(job, "split", 0).Start().Print("Traceback: why it fails")
+	w.Take(job, "split")
+	w.Node(job, "split", 0).Start() // taken before it says anything
+	w.Take(job, "split")
+	w.Node(job, "split", 0).Start().Print("fourth").Succeed()
+	got := body(t, w.Request("GET", "/v1/jobs/"+job+"/tasks/split/logs?follow=true&after=1:6", ""))
+	got = regexp.MustCompile(` on \S+`).ReplaceAllString(got, "")
+	if want := "\n== attempt 2\nTraceback: why it fails\n\n== attempt 4\nfourth\n"; got != want {
+		t.Errorf("what follows the first attempt is %q, not %q", got, want)
 	}
 }

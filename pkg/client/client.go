@@ -2,7 +2,9 @@ package client
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -55,8 +57,8 @@ func New(base, token string) *Client {
 }
 
 // Submit hands in a job file with its secrets. The name is for messages, and its extension settles the form where the
-// content does not; the same key is the same job, however often it is sent. A file that is not valid is an *api.Problem
-// with its File and Reason set.
+// content does not; the same key is the same job, however often it is sent, and none is one of its own for the call. A
+// file that is not valid is an *api.Problem with its File and Reason set.
 func (c *Client) Submit(ctx context.Context, name, key string, file []byte, secrets map[string]string) (*api.Submitted,
 	error) {
 	return c.Update(ctx, "", name, key, file, secrets)
@@ -81,9 +83,12 @@ func (c *Client) Update(ctx context.Context, job, name, key string, file []byte,
 	}
 	var out api.Submitted
 	return &out, c.call(ctx, request{
-		method: http.MethodPost, path: "/v1/dags", query: q, body: body, contentType: contentType, key: key,
+		method: http.MethodPost, path: "/v1/dags", query: q, body: body, contentType: contentType, key: onceFor(key),
 	}, &out)
 }
+
+// onceFor is a key for a call that is given none: it may have to be repeated, and is still one job.
+func onceFor(key string) string { return cmp.Or(key, rand.Text()) }
 
 // withSecrets makes a form of a job file and its secrets.
 func withSecrets(file []byte, secrets map[string]string) (body []byte, contentType string, err error) {

@@ -53,5 +53,5 @@ func (c *Client) Usage(ctx context.Context, last time.Duration) (*api.UsageView,
 // secrets whose values were handed in cannot be: it fails with 422.
 func (c *Client) Rerun(ctx context.Context, id, key string) (*api.Submitted, error) {
 	var out api.Submitted
-	return &out, c.call(ctx, request{method: http.MethodPost, path: jobPath(id) + "/rerun", key: key}, &out)
+	return &out, c.call(ctx, request{method: http.MethodPost, path: jobPath(id) + "/rerun", key: onceFor(key)}, &out)
 }
