@@ -170,7 +170,9 @@ func (s *carbonSolver) capped(first, least *Solution) (*Solution, error) {
 }
 
 // view is the model with a measure in the place of costs, of the candidates in
-// mask, which may be nil for all, and without budget and cap.
+// mask, which may be nil for all, and without budget and cap. What would be
+// above MaxValue is that: bounds stay bounds, and no plan that is looked for has
+// any of it.
 func (s *carbonSolver) view(a measure, mask [][]bool) *Model {
 	v := &Model{
 		Objective: Cost, DeadlineHours: s.m.DeadlineHours, Places: s.m.Places, HoursPerGiB: s.m.HoursPerGiB,
@@ -179,7 +181,7 @@ func (s *carbonSolver) view(a measure, mask [][]bool) *Model {
 	for p, row := range s.m.USDPerGiB {
 		v.USDPerGiB[p] = make([]float64, len(row))
 		for q, usd := range row {
-			v.USDPerGiB[p][q] = a.usd * usd
+			v.USDPerGiB[p][q] = min(a.usd*usd, MaxValue)
 		}
 	}
 	for t := range s.m.Tasks {
@@ -190,7 +192,7 @@ func (s *carbonSolver) view(a measure, mask [][]bool) *Model {
 				continue
 			}
 			c := cands[k]
-			c.USD = a.of(c.USD, c.KgCO2)
+			c.USD = min(a.of(c.USD, c.KgCO2), MaxValue)
 			v.Tasks[t].Candidates = append(v.Tasks[t].Candidates, c)
 		}
 	}

@@ -16,7 +16,8 @@ const frontWays = 16
 func frontierTogether(ctx context.Context, m *Model, o FrontierOptions) (*Front, error) {
 	cheapest := *m
 	cheapest.Objective = Cost
-	t, none, err := newTogether(&cheapest)
+	meter := newMeter(ctx, Options{Now: o.Now})
+	t, none, err := newTogether(&cheapest, meter)
 	if err != nil {
 		return nil, err
 	}
@@ -24,7 +25,6 @@ func frontierTogether(ctx context.Context, m *Model, o FrontierOptions) (*Front,
 	if none != nil {
 		return all, nil
 	}
-	meter := newMeter(ctx, Options{Now: o.Now})
 	var ways []way
 	for t.push(make([]int, len(t.groups))); t.open.Len() > 0 && len(ways) < frontWays; {
 		w := heap.Pop(&t.open).(way) //nolint:forcetypeassert // of together.go alone

@@ -160,7 +160,7 @@ func solveSpread(m *Model, hint []int, th search.Thresholds, meter *search.Meter
 		}
 		s.groups = append(s.groups, g)
 	}
-	if err := s.try(map[int][]int{}); err != nil {
+	if err := s.try(map[int][]int{}, 0); err != nil {
 		return nil, err
 	}
 	for s.open.Len() > 0 {
@@ -180,8 +180,8 @@ func solveSpread(m *Model, hint []int, th search.Thresholds, meter *search.Meter
 }
 
 // try solves a branch. A plan that keeps to all rules is one of the model's, and what else there is in the branch is no
-// better; any other opens the branch.
-func (s *spread) try(left map[int][]int) error {
+// better; any other opens the branch. bound is what is known of it already: of the branch that it is a part of, or 0.
+func (s *spread) try(left map[int][]int, bound float64) error {
 	for i := range s.m.Tasks {
 		if of, cut := left[i]; cut && len(of) == 0 {
 			s.none = nearer(s.none, s.noRoom(i))
@@ -205,7 +205,7 @@ func (s *spread) try(left map[int][]int) error {
 	s.meter.Join(part)
 	switch {
 	case err != nil && s.meter.Cancelled() == nil && errors.Is(err, ErrUndecided):
-		s.undecided, s.lower = err, math.Inf(-1)
+		s.undecided, s.lower = err, min(s.lower, bound)
 		return nil
 	case err != nil:
 		return err
@@ -276,7 +276,7 @@ func (s *spread) part(b *branch) error {
 		if !slices.ContainsFunc(there[:i], func(before int) bool { return s.same(b, n, before, k) }) {
 			leaves := maps.Clone(stay)
 			leaves[task] = s.filter(leaves, task, func(c *Candidate) bool { return s.m.siteBy(c, g.By) != site })
-			if err := s.try(leaves); err != nil {
+			if err := s.try(leaves, b.sol.Bound); err != nil {
 				return err
 			}
 		}

@@ -9,14 +9,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/problem"
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/search"
 )
 
 // A model with groups of tasks that are placed together is solved once for each way to choose their sites that could
 // still give a better plan: with its sites given, a model has no groups. Ways are taken by a bound on their objective
 // that leaves out what moves, the least first, until the next bound is no less than the best plan's objective. As what
-// moves costs little beside what runs, that is after a few.
+// moves costs little beside what runs, that is after a few. Of ways that can only be as good, those that may be cheaper
+// are taken after that, by their costs. Sites at which a group alone is beyond a limit are left out from the start.
 
 // site of a candidate is what its group has in common there.
 func (m *Model) site(c *Candidate) string {
@@ -62,6 +62,7 @@ type siteBound struct {
 	name  string
 	least float64
 	usd   float64 // of its tasks, at least
+	lacks *Reason // why no plan has the group there, if that is certain
 }
 
 // together is the search over the sites of a model's groups.
@@ -71,7 +72,8 @@ type together struct {
 	rest   float64 // what all other tasks come to at least, of a sum
 	usd    float64 // and in money
 	open   ways
-	seen   map[string]bool
+	seen   map[string]bool // what was opened
+	tried  map[string]bool // by the names of its sites
 
 	hint       []int
 	thresholds search.Thresholds
@@ -79,6 +81,8 @@ type together struct {
 	best, none *Solution // so far; none says why some way has no plan
 	lower      float64   // bound of what was searched, and of the ways that were not searched to the end
 	undecided  error
+	// hopeless says why there is no plan at any site of some group; nil where each has one that may do.
+	hopeless *Solution
 }
 
 // way is one choice of sites, as indexes, with bounds on the objective and the cost of its plans.
@@ -87,65 +91,166 @@ type way struct {
 	bound, usd float64
 }
 
-type ways []way
-
-func (w ways) Len() int { return len(w) }
-func (w ways) Less(i, j int) bool {
-	return w[i].bound < w[j].bound || w[i].bound == w[j].bound && w[i].usd < w[j].usd
+// ways are open ways, those with the least bound first, or the cheapest.
+type ways struct {
+	of       []way
+	cheapest bool
 }
-func (w ways) Swap(i, j int) { w[i], w[j] = w[j], w[i] }
+
+func (w ways) Len() int { return len(w.of) }
+func (w ways) Less(i, j int) bool {
+	a, b := w.of[i], w.of[j]
+	if w.cheapest {
+		return a.usd < b.usd || a.usd == b.usd && a.bound < b.bound
+	}
+	return a.bound < b.bound || a.bound == b.bound && a.usd < b.usd
+}
+func (w ways) Swap(i, j int) { w.of[i], w.of[j] = w.of[j], w.of[i] }
 
 // Push implements heap.Interface.
-func (w *ways) Push(x any) { *w = append(*w, x.(way)) } //nolint:forcetypeassert // of this file alone
+func (w *ways) Push(x any) { w.of = append(w.of, x.(way)) } //nolint:forcetypeassert // of this file alone
 
 // Pop implements heap.Interface.
 func (w *ways) Pop() any {
-	last := (*w)[len(*w)-1]
-	*w = (*w)[:len(*w)-1]
+	last := w.of[len(w.of)-1]
+	w.of = w.of[:len(w.of)-1]
 	return last
 }
 
 // solveTogether solves a model with groups.
 func solveTogether(m *Model, hint []int, th search.Thresholds, meter *search.Meter) (*Solution, error) {
-	t, apart, err := newTogether(m)
+	t, apart, err := newTogether(m, meter)
 	if err != nil || apart != nil {
 		return apart, err
 	}
-	t.hint, t.thresholds, t.meter, t.lower = hint, th, meter, math.Inf(1)
-	tried := ""
+	t.hint, t.thresholds, t.lower = hint, th, math.Inf(1)
 	if at := t.hinted(); at != nil { // of plans as good, the one in force stays
-		tried = fmt.Sprint(at)
 		if err := t.try(t.way(at)); err != nil {
 			return nil, err
 		}
 	}
-	t.push(make([]int, len(t.groups)))
-	for ties := 0; t.open.Len() > 0; {
-		w := heap.Pop(&t.open).(way) //nolint:forcetypeassert // of this file alone
-		tied := t.best != nil && w.bound >= search.CutBelow(t.best.Objective)
-		if tied && (m.Objective == Cost || ties == mostTies || w.bound >= search.Beyond(t.best.Objective)) {
-			break
-		}
-		if meter.Stopped {
-			t.lower = min(t.lower, w.bound)
-			break
-		}
-		t.branch(w.at)
-		if fmt.Sprint(w.at) == tried || tied && w.usd >= t.best.USD {
-			continue
-		}
-		if tied {
-			ties++
-		}
-		if err := t.try(w); err != nil {
+	if err := t.search(); err != nil {
+		return nil, err
+	}
+	if t.best != nil && m.Objective != Cost && !meter.Stopped {
+		if err := t.ties(); err != nil {
 			return nil, err
 		}
+	}
+	if err := meter.Cancelled(); err != nil {
+		return nil, err
 	}
 	return t.answer()
 }
 
-// try solves the model with its groups at the sites of a way, and keeps what is better.
+// perWay is the work of opening the ways beside one, for each group.
+const perWay = 500
+
+// next takes the next way, and opens those beside it; false where there is none, or no work left for it.
+func (t *together) next() (w way, ok bool) {
+	if t.open.Len() == 0 {
+		return w, false
+	}
+	w = heap.Pop(&t.open).(way) //nolint:forcetypeassert // of this file alone
+	if !t.meter.Spend(perWay * len(w.at)) {
+		return w, false
+	}
+	t.branch(w.at)
+	return w, true
+}
+
+// search tries ways until none that is left can be better.
+func (t *together) search() error {
+	t.push(make([]int, len(t.groups)))
+	for tries := 0; t.open.Len() > 0; tries++ {
+		if t.hopeless != nil && tries == mostHopeless {
+			t.none = nearer(t.none, t.hopeless)
+			return nil
+		}
+		w, ok := t.next()
+		if t.best != nil && w.bound >= search.CutBelow(t.best.Objective) {
+			return nil
+		}
+		if !ok {
+			t.lower = min(t.lower, w.bound)
+			return nil
+		}
+		if b := t.m.BudgetUSD; b != nil && w.usd >= search.Beyond(*b) {
+			t.none = nearer(t.none, &Solution{Status: Infeasible, Reason: &Reason{Constraint: Budget, LeastUSD: w.usd}})
+			if t.m.Objective == Cost {
+				return nil // so is all that is left
+			}
+			continue
+		}
+		if err := t.try(w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mostHopeless is how many ways are tried of a model that has no plan for certain, to say what would do.
+const mostHopeless = 64
+
+// mostTies is how many ways are looked at that can only be as good as the best plan's, but cheaper; mostPassed how many
+// are passed over for that, as they are not as good.
+const (
+	mostTies   = 32
+	mostPassed = 4096
+)
+
+// ties tries ways that may be as good as the best plan, by their costs, while they may be cheaper.
+func (t *together) ties() error {
+	fit := t.way(make([]int, len(t.groups))).bound // at the best site of each group
+	for g := range t.groups {
+		of := &t.groups[g]
+		least := of.sites[0].least
+		of.sites = slices.DeleteFunc(of.sites, func(s siteBound) bool {
+			if t.m.Objective == Makespan {
+				return s.least >= search.Beyond(t.best.Objective)
+			}
+			return fit-least+s.least >= search.Beyond(t.best.Objective)
+		})
+		if len(of.sites) == 0 {
+			return nil
+		}
+		slices.SortStableFunc(of.sites, func(a, b siteBound) int { return cmp.Compare(a.usd, b.usd) })
+	}
+	t.open, t.seen = ways{cheapest: true}, map[string]bool{}
+	t.push(make([]int, len(t.groups)))
+	for tries, passed := 0, 0; tries < mostTies && passed < mostPassed; {
+		w, ok := t.next()
+		if !ok || w.usd >= t.best.USD {
+			return nil
+		}
+		if w.bound >= search.Beyond(t.best.Objective) || t.tried[t.name(w.at)] {
+			passed++
+			continue
+		}
+		tries++
+		if err := t.try(w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// name is what a way is known by, in whatever order the sites of its groups are.
+func (t *together) name(at []int) string {
+	var b strings.Builder
+	for g, k := range at {
+		b.WriteString(t.groups[g].sites[k].name + "\x00")
+	}
+	return b.String()
+}
+
+// try solves the model with its groups at the sites of a way, once, and keeps what is better.
 func (t *together) try(w way) error {
+	name := t.name(w.at)
+	if t.tried[name] {
+		return nil
+	}
+	t.tried[name] = true
 	part := t.meter.Part(0.5)
 	sol, err := t.solve(w.at, part)
 	t.meter.Join(part)
@@ -165,9 +270,6 @@ func (t *together) try(w way) error {
 	return nil
 }
 
-// mostTies is how many ways are looked at that can only be as good as the best plan's, but cheaper.
-const mostTies = 32
-
 // better says whether a plan is better than another, or as good and cheaper.
 func better(a, b *Solution) bool {
 	return a.Objective < search.CutBelow(b.Objective) ||
@@ -185,6 +287,9 @@ func (t *together) answer() (*Solution, error) {
 	best := t.best
 	if best == nil {
 		best = t.none
+		if best.Message == "" {
+			best.Message = t.m.lacking(best.Reason)
+		}
 	} else {
 		best.Bound, best.Status, best.Message = min(t.lower, best.Objective), Optimal, ""
 		if best.Bound < search.CutBelow(best.Objective) {
@@ -195,131 +300,6 @@ func (t *together) answer() (*Solution, error) {
 	}
 	best.Millis = t.meter.Millis()
 	return best, nil
-}
-
-// newTogether lays out the groups of a model. Where no site has room for one of them, or a task has no candidate, the
-// answer is that.
-func newTogether(m *Model) (*together, *Solution, error) {
-	if err := m.check(); err != nil {
-		return nil, nil, err
-	}
-	links, err := linkTasks(m)
-	if err != nil {
-		return nil, nil, err
-	}
-	t := &together{m: m, seen: map[string]bool{}}
-	index := make(map[string]int, len(m.Tasks))
-	var without []string
-	for i := range m.Tasks {
-		index[m.Tasks[i].ID] = i
-		if len(m.Tasks[i].Candidates) == 0 {
-			without = append(without, m.Tasks[i].ID)
-		}
-	}
-	if without != nil {
-		return nil, &Solution{Status: Infeasible,
-			Message: "no candidate for " + clip(strings.Join(without, ", ")),
-			Reason:  &Reason{Constraint: NoCandidates, Tasks: without}}, nil
-	}
-	grouped := make([]bool, len(m.Tasks))
-	for _, ids := range m.Together {
-		if len(ids) == 0 {
-			continue
-		}
-		g := group{}
-		for _, id := range ids {
-			g.tasks = append(g.tasks, index[id])
-			grouped[index[id]] = true
-		}
-		if t.lay(&g, links); len(g.sites) == 0 {
-			return nil, &Solution{Status: Infeasible,
-				Message: "no one place has a candidate for each of " + clip(strings.Join(ids, ", ")),
-				Reason:  &Reason{Constraint: NoCandidates, Tasks: ids}}, nil
-		}
-		t.groups = append(t.groups, g)
-	}
-	for i := range m.Tasks {
-		if !grouped[i] {
-			t.rest += t.least(i, "", t.m.Objective)
-			t.usd += t.least(i, "", Cost)
-		}
-	}
-	return t, nil, nil
-}
-
-// lay finds the sites of a group, and their bounds.
-func (t *together) lay(g *group, links *problem.Links) {
-	count := map[string]int{}
-	for n, task := range g.tasks {
-		for k := range t.m.Tasks[task].Candidates {
-			if site := t.m.site(&t.m.Tasks[task].Candidates[k]); count[site] == n {
-				count[site]++
-			}
-		}
-	}
-	for site, n := range count {
-		if n < len(g.tasks) {
-			continue
-		}
-		s := siteBound{name: site}
-		if t.m.Objective == Makespan {
-			s.least = t.path(g, site, links)
-		} else {
-			for _, task := range g.tasks {
-				s.least += t.least(task, site, t.m.Objective)
-			}
-		}
-		for _, task := range g.tasks {
-			s.usd += t.least(task, site, Cost)
-		}
-		g.sites = append(g.sites, s)
-	}
-	slices.SortFunc(g.sites, func(a, b siteBound) int {
-		return cmp.Or(cmp.Compare(a.least, b.least), cmp.Compare(a.usd, b.usd), strings.Compare(a.name, b.name))
-	})
-}
-
-// least is the least of an objective that a task comes to on its candidates of a site; empty is any.
-func (t *together) least(task int, site string, of Objective) float64 {
-	least := math.Inf(1)
-	for k := range t.m.Tasks[task].Candidates {
-		c := &t.m.Tasks[task].Candidates[k]
-		if site != "" && t.m.site(c) != site {
-			continue
-		}
-		switch of {
-		case Cost:
-			least = min(least, c.USD)
-		case Carbon:
-			least = min(least, c.KgCO2)
-		case Makespan:
-			least = min(least, c.Hours)
-		}
-	}
-	return least
-}
-
-// path is the longest path by the least hours of each task, with a group at a site.
-func (t *together) path(g *group, site string, links *problem.Links) float64 {
-	hours := make([]float64, len(t.m.Tasks))
-	for i := range hours {
-		at := ""
-		if slices.Contains(g.tasks, i) {
-			at = site
-		}
-		hours[i] = t.least(i, at, Makespan)
-	}
-	start, longest := make([]float64, len(hours)), 0.0
-	out := problem.Adjacent(len(hours), links.Edges, func(e *problem.Link) int32 { return e.From })
-	for _, v := range links.Topo {
-		end := start[v] + hours[links.Order[v]]
-		longest = max(longest, end)
-		for _, e := range out.Of(v) {
-			to := links.Edges[e].To
-			start[to] = max(start[to], end)
-		}
-	}
-	return longest
 }
 
 // way bounds what plans come to with the groups at sites.
@@ -429,32 +409,4 @@ func restore(picks []int, left [][]int) {
 			picks[task] = left[task][picks[task]]
 		}
 	}
-}
-
-// nearer is which of two infeasible answers lacks less. Where they lack different things neither says what the model
-// lacks exactly.
-func nearer(a, b *Solution) *Solution {
-	if a == nil || a.Reason == nil || b.Reason == nil {
-		return b
-	}
-	if a.Reason.Constraint != b.Reason.Constraint {
-		a.Reason.Exact = false
-		return a
-	}
-	if need(b.Reason) < need(a.Reason) {
-		return b
-	}
-	return a
-}
-
-// need is how much a reason asks for.
-func need(r *Reason) float64 {
-	switch r.Constraint {
-	case Budget:
-		return r.LeastUSD
-	case CarbonCap:
-		return r.LeastKgCO2
-	case Deadline, DeadlineAndBudget, NoCandidates:
-	}
-	return r.LeastHours
 }

@@ -97,7 +97,7 @@ func (m *Meter) Part(fraction float64) *Meter {
 // AtMost stops the meter after so much more work, or before, where it has a limit that comes first.
 func (m *Meter) AtMost(work int64) {
 	if m.Limit == 0 || m.Work+work < m.Limit {
-		m.Limit = m.Work + work
+		m.Limit = max(1, m.Work+work) // 0 would be no limit
 		m.LookAt = min(m.LookAt, m.Limit)
 	}
 }

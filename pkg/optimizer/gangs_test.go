@@ -1,0 +1,149 @@
+package optimizer_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/tradewind-broker/tradewind/pkg/optimizer"
+	"pgregory.net/rapid"
+)
+
+// gangs is a model of so many gangs of two tasks of an hour, with a candidate at each of some sites, beside one task of
+// ten hours that nothing else matters to.
+func gangs(n, sites int, candidate func(site int) optimizer.Candidate) *optimizer.Model {
+	m := &optimizer.Model{Objective: optimizer.Makespan, Tasks: []optimizer.Task{
+		{ID: "long", Candidates: []optimizer.Candidate{{ID: "c", USD: 1, Hours: 10}}},
+	}}
+	for p := range sites {
+		m.Places = append(m.Places, fmt.Sprint("p", p))
+		m.USDPerGiB = append(m.USDPerGiB, make([]float64, sites))
+		m.HoursPerGiB = append(m.HoursPerGiB, make([]float64, sites))
+	}
+	for g := range n {
+		var ids []string
+		for k := range 2 {
+			task := optimizer.Task{ID: fmt.Sprintf("g%d-%d", g, k)}
+			for p := range sites {
+				c := candidate(p)
+				c.ID, c.Place = m.Places[p], p
+				task.Candidates = append(task.Candidates, c)
+			}
+			m.Tasks, ids = append(m.Tasks, task), append(ids, task.ID)
+		}
+		m.Together = append(m.Together, ids)
+	}
+	return m
+}
+
+// enough is the work that models with gangs may take here: there are 20^8 ways to choose the sites of eight gangs.
+var enough = optimizer.Options{WorkLimit: 2_000_000}
+
+// Of plans that are equally fast the cheapest is found without trying every way to be as fast.
+func TestManyGangsThatAreAllAsFast(t *testing.T) {
+	m := gangs(8, 20, func(site int) optimizer.Candidate {
+		return optimizer.Candidate{USD: 1 + 0.1*float64((site+7)%20), Hours: 1 + 0.05*float64((site*3)%20)}
+	})
+	sol, err := optimizer.Solve(t.Context(), m, enough)
+	if err != nil || sol.Status != optimizer.Optimal || sol.Hours != 10 || math.Abs(sol.USD-17) > 1e-9 {
+		t.Errorf("%+v, %v", sol, err)
+	}
+	m.Objective = optimizer.Carbon // nothing emits anything
+	if sol, err = optimizer.Solve(t.Context(), m, enough); err != nil || math.Abs(sol.USD-17) > 1e-9 {
+		t.Errorf("carbon: %+v, %v", sol, err)
+	}
+}
+
+// Sites at which a gang alone breaks a limit are not combined with each other.
+func TestManyGangsOfWhichMostSitesBreakALimit(t *testing.T) {
+	m := gangs(8, 20, func(site int) optimizer.Candidate {
+		if site < 19 {
+			return optimizer.Candidate{USD: 1, Hours: 20}
+		}
+		return optimizer.Candidate{USD: 4, Hours: 1}
+	})
+	m.Objective = optimizer.Cost
+	hours := 12.0
+	m.DeadlineHours = &hours
+	if sol, err := optimizer.Solve(t.Context(), m, enough); err != nil || sol.Status != optimizer.Optimal || sol.USD != 65 {
+		t.Errorf("%+v, %v", sol, err)
+	}
+	usd := 30.0
+	m.DeadlineHours, m.BudgetUSD, m.Objective = nil, &usd, optimizer.Makespan
+	if sol, err := optimizer.Solve(t.Context(), m, enough); err != nil || sol.Hours != 20 {
+		t.Errorf("a budget for few of the fast: %+v, %v", sol, err)
+	}
+	usd = 16.0
+	sol, err := optimizer.Solve(t.Context(), m, enough)
+	if err != nil || sol.Status != optimizer.Infeasible || sol.Reason.Constraint != optimizer.Budget ||
+		math.Abs(sol.Reason.LeastUSD-17) > 1e-6 {
+		t.Errorf("a budget for none: %+v, %v", sol, err)
+	}
+}
+
+// A call whose context has ended fails, however the search is doing.
+func TestGangsHeedTheContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	m := gangs(4, 20, func(int) optimizer.Candidate { return optimizer.Candidate{USD: 1, Hours: 1} })
+	if _, err := optimizer.Solve(ctx, m, optimizer.Options{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+}
+
+// What a model with groups or a spread lacks is never said to be more than it is: with the least that is named, or less,
+// there may be a plan, and it is not said that there are no candidates where there is a plan without the limits.
+func TestReasonsOfGroupsAreLowerBounds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m, kept := groupedModel, isTogether
+		if rapid.Bool().Draw(t, "spread") {
+			m, kept = spreadModel, isSpread
+		}
+		checkReason(t, m(t), kept)
+	})
+}
+
+func checkReason(t *rapid.T, m *optimizer.Model, kept func(*optimizer.Model, []int) bool) {
+	m.Objective = rapid.SampledFrom([]optimizer.Objective{optimizer.Cost, optimizer.Makespan}).Draw(t, "objective")
+	limit := rapid.SampledFrom([]float64{0.5, 1, 3, 6, 10})
+	hours, usd := math.Inf(1), math.Inf(1)
+	m.DeadlineHours, m.BudgetUSD, m.CarbonCapKg = nil, nil, nil
+	if rapid.Bool().Draw(t, "deadline") {
+		hours = limit.Draw(t, "hours")
+		m.DeadlineHours = &hours
+	}
+	if rapid.Bool().Draw(t, "budget") {
+		usd = limit.Draw(t, "usd")
+		m.BudgetUSD = &usd
+	}
+	sol, err := optimizer.Solve(context.Background(), m, optimizer.Options{})
+	if err != nil || sol.Status != optimizer.Infeasible {
+		return
+	}
+	any, leastHours, leastUSD := false, math.Inf(1), math.Inf(1)
+	everyPlan(m, func(picks []int, cost, span float64) {
+		if !kept(m, picks) {
+			return
+		}
+		any = true
+		if cost <= usd {
+			leastHours = min(leastHours, span)
+		}
+		if span <= hours {
+			leastUSD = min(leastUSD, cost)
+		}
+	})
+	r := sol.Reason
+	switch {
+	case any && r.Constraint == optimizer.NoCandidates:
+		t.Fatalf("there are plans, and it says %q", sol.Message)
+	case sol.Message == "":
+		t.Fatalf("it says nothing of %+v", r)
+	case r.LeastHours > leastHours*(1+1e-9):
+		t.Fatalf("a deadline of %v h would do, and it says %q (%+v)", leastHours, sol.Message, r)
+	case r.LeastUSD > leastUSD*(1+1e-9):
+		t.Fatalf("a budget of %v would do, and it says %q (%+v)", leastUSD, sol.Message, r)
+	}
+}
