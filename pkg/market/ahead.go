@@ -15,10 +15,7 @@ func (o *Online) Ahead(usd float64, hours ...float64) []Expected {
 	out := make([]Expected, 0, len(hours))
 	for _, h := range hours {
 		c := o.Chain(h, usd, usd)
-		now := 0
-		for now < len(c.USD)-1 && usd > c.Top[now] {
-			now++
-		}
+		now := c.level(usd)
 		e := Expected{Hours: h, Low: c.USD[0]}
 		below := 0.0
 		for q, p := range c.P[now*len(c.USD) : (now+1)*len(c.USD)] {

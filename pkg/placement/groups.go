@@ -61,6 +61,7 @@ type places struct {
 	groups []Group
 	of     [][]int32            // groups of each app
 	at     [2][]int32           // place of each machine, by level
+	in     [2][][]int32         // machines of each place, by level
 	count  [][]int32            // by group and place
 	total  []int32              // by group
 	target []int32              // by group: the one place where it is to be packed, or none
@@ -84,14 +85,16 @@ func newPlaces(p *Problem) *places {
 		}
 	}
 	known := [2]map[[2]int]int32{{}, {}}
-	for _, m := range p.Machines {
-		for level, key := range [2][2]int{{m.Cluster, m.Rack}, {m.Cluster, -1}} {
+	for m, machine := range p.Machines {
+		for level, key := range [2][2]int{{machine.Cluster, machine.Rack}, {machine.Cluster, -1}} {
 			at, is := known[level][key]
 			if !is {
 				at = int32(len(known[level])) //nolint:gosec // machines in memory
 				known[level][key] = at
+				x.in[level] = append(x.in[level], nil)
 			}
 			x.at[level] = append(x.at[level], at)
+			x.in[level][at] = append(x.in[level][at], int32(m)) //nolint:gosec // machines in memory
 		}
 	}
 	for g := range p.Groups {
@@ -131,21 +134,21 @@ func (x *places) add(m, app, n int32) {
 
 // packing places what waits with each group that is packed and has no place yet in the one place where all of it fits
 // by the count and which has least room beyond. Where that turns out not to be enough, others are tried, as long as
-// there are any; what is placed of the group then comes back.
+// there are any that all of it could fit in; what is placed of the group then comes back.
 func (n *Network) packing() {
-	tried := make([]map[int32]bool, len(n.places.groups))
-	n.aim(tried)
+	searches := make([]search, len(n.places.groups))
+	n.aim(searches)
 	for {
 		n.fill()
 		n.augment()
 		again := false
 		for g := range n.places.groups {
-			again = n.retreat(g, tried) || again
+			again = n.retreat(g, &searches[g]) || again
 		}
 		if !again {
 			break
 		}
-		n.aim(tried)
+		n.aim(searches)
 	}
 	for g := range n.places.target {
 		n.places.target[g] = none
@@ -157,66 +160,107 @@ func (n *Network) packing() {
 	}
 }
 
-// aim gives each group that is packed and has no place a place to try.
-func (n *Network) aim(tried []map[int32]bool) {
+// search is which places were tried for a group that is packed. The last choice is for a part of it.
+type search struct {
+	tried []bool
+	left  int // places that were not tried
+	last  bool
+}
+
+// aim gives each group that is packed and has no place a place to try: of those that were not tried and that all of it
+// could fit in, the one that lacks least now. Where there is none, it is the one that lacks least of all, for a part.
+func (n *Network) aim(searches []search) {
 	x := n.places
 	for g := range x.groups {
-		if !x.groups[g].Packs() || x.total[g] > 0 || x.target[g] != none {
+		if !x.groups[g].Packs() || x.total[g] > 0 || x.target[g] != none || len(x.count[g]) == 0 {
 			continue
 		}
-		if tried[g] == nil {
-			tried[g] = map[int32]bool{}
+		s := &searches[g]
+		if s.tried == nil {
+			*s = n.search(g)
 		}
+		s.last = s.left == 0
 		type option struct{ at, room, lacks int32 }
 		var options []option
-		for at := range x.count[g] {
+		for at, machines := range x.in[x.groups[g].By] {
+			if s.tried[at] && !s.last {
+				continue
+			}
 			o := option{at: int32(at)} //nolint:gosec // machines in memory
 			for _, app := range x.groups[g].Apps {
-				room := n.roomIn(x.at[x.groups[g].By], o.at, app)
+				room := n.roomOn(machines, app, n.room)
 				o.lacks += max(0, int32(len(n.waiting[app]))-room) //nolint:gosec // in memory
 				o.room += room
 			}
-			if !tried[g][o.at] {
-				options = append(options, o)
-			}
-		}
-		if len(options) == 0 {
-			continue // anywhere: a part of it may still have a place
+			options = append(options, o)
 		}
 		best := slices.MinFunc(options, func(a, b option) int {
 			return cmp.Or(cmp.Compare(a.lacks, b.lacks), cmp.Compare(a.room, b.room), cmp.Compare(a.at, b.at))
 		})
 		x.target[g] = best.at
-		tried[g][best.at] = true
+		if !s.last {
+			s.tried[best.at] = true
+			s.left--
+		}
 	}
 }
 
-// roomIn is how many more of an app the machines of a place have room for, each for itself.
-func (n *Network) roomIn(at []int32, place, app int32) (room int32) {
-	for m := range n.on {
-		if at[m] != place || !n.fits(int32(m), app) { //nolint:gosec // machines in memory
-			continue
+// search begins the search of a place for a group: those that could not take all of it even if nothing else were there
+// count as tried.
+func (n *Network) search(g int) search {
+	x := n.places
+	s := search{tried: make([]bool, len(x.count[g]))}
+	for at, machines := range x.in[x.groups[g].By] {
+		s.tried[at] = slices.ContainsFunc(x.groups[g].Apps, func(app int32) bool {
+			return n.roomOn(machines, app, n.emptied) < int32(len(n.waiting[app])) //nolint:gosec // in memory
+		})
+		if !s.tried[at] {
+			s.left++
 		}
-		most := n.limits.Self[app] - n.held[m].Get(app)
-		for d, x := range n.p.Apps[app].Demand {
-			if x > 0 {
-				most = int32(min(int64(most), n.freeOf(int32(m))[d]/x)) //nolint:gosec // at most what it was
-			}
-		}
-		room += min(most, int32(len(n.waiting[app]))) //nolint:gosec // in memory
+	}
+	return s
+}
+
+// roomOn is how many of an app some machines have room for, each for itself and at most for all that wait.
+func (n *Network) roomOn(machines []int32, app int32, of func(m, app int32) int32) (room int32) {
+	for _, m := range machines {
+		room += min(of(m, app), int32(len(n.waiting[app]))) //nolint:gosec // in memory
 	}
 	return room
 }
 
+// room is how many more of an app a machine has room for as it is.
+func (n *Network) room(m, app int32) int32 {
+	if !n.fits(m, app) {
+		return 0
+	}
+	return n.most(n.limits.Self[app]-n.held[m].Get(app), app, n.freeOf(m))
+}
+
+// emptied is how many of an app a machine would have room for if nothing were on it.
+func (n *Network) emptied(m, app int32) int32 {
+	if _, is := n.places.barred[app][m]; is {
+		return 0
+	}
+	return n.most(n.limits.Self[app], app, n.p.Shapes[n.p.Machines[m].Shape].Capacity)
+}
+
+// most is how many of an app fit into some capacity, if no more than limit do.
+func (n *Network) most(limit, app int32, capacity []int64) int32 {
+	for d, x := range n.p.Apps[app].Demand {
+		if x > 0 {
+			limit = int32(min(int64(limit), capacity[d]/x)) //nolint:gosec // at most what it was
+		}
+	}
+	return limit
+}
+
 // retreat has a group that is packed where it does not fit whole try another place, if there is one that was not tried:
 // what is placed of it waits again. It says so.
-func (n *Network) retreat(g int, tried []map[int32]bool) bool {
+func (n *Network) retreat(g int, s *search) bool {
 	x := n.places
-	if x.target[g] == none {
-		return false
-	}
-	waits := slices.ContainsFunc(x.groups[g].Apps, func(a int32) bool { return len(n.waiting[a]) > 0 })
-	if !waits || len(tried[g]) == len(x.count[g]) {
+	waits := func(a int32) bool { return len(n.waiting[a]) > 0 }
+	if x.target[g] == none || s.last || !slices.ContainsFunc(x.groups[g].Apps, waits) {
 		return false
 	}
 	for i, m := range n.at {

@@ -35,3 +35,48 @@ func TestAGroupIsPackedWhereAllOfItFits(t *testing.T) {
 		}
 	}
 }
+
+// A group that no rack can take whole is laid out in part, where most of it fits: at once, however many racks there
+// are. Machines without a label for their rack are a rack each, and barred to what is packed by rack.
+func TestAGroupThatFitsNowhereIsLaidOutAtOnce(t *testing.T) {
+	const machines, fullRack = 20_000, 1_003
+	for _, barred := range []bool{false, true} {
+		p := &placement.Problem{
+			Resources: []placement.Resource{{Name: "cpu", Points: 1}},
+			Shapes:    []placement.Shape{{Capacity: []int64{32 * placement.Unit}}},
+			Apps:      []placement.App{{Name: "gang", Demand: []int64{16 * placement.Unit}}},
+			Rules:     []placement.Rule{{A: 0, B: 0, Max: 1}},
+			Groups:    []placement.Group{{Apps: []int32{0}, By: placement.ByRack}},
+		}
+		for i := range machines {
+			at := i / 4
+			if i%4 == 3 && at != fullRack {
+				at += machines // racks of three and of one, but for one
+			}
+			p.Machines = append(p.Machines, placement.Machine{Name: fmt.Sprint("m", i), Rack: at})
+			if barred {
+				p.Apps[0].Barred = append(p.Apps[0].Barred, int32(i)) //nolint:gosec // few
+			}
+		}
+		for range 5 {
+			p.Instances = append(p.Instances, placement.Instance{Machine: placement.Unplaced})
+		}
+		n, err := placement.New(p, placement.Options{Exact: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		placed := 0
+		for i, m := range n.Solve().Assignment {
+			switch {
+			case m == placement.Unplaced:
+			case barred || p.Machines[m].Rack != fullRack:
+				t.Errorf("instance %d is on machine %d, barred: %v", i, m, barred)
+			default:
+				placed++
+			}
+		}
+		if want := 4; !barred && placed != want {
+			t.Errorf("%d are placed, not %d", placed, want)
+		}
+	}
+}

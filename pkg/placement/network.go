@@ -153,11 +153,6 @@ func (n *Network) freed(m int32) {
 	r := &n.racks[n.rackOf[m]]
 	r.epoch++
 	n.epoch++
-	if n.places != nil { // what goes here may let something come elsewhere
-		for i := range n.racks {
-			n.racks[i].epoch++
-		}
-	}
 	block := r.block(int(n.inRow[m])/blockSize, n.dims)
 	for d, x := range n.freeOf(m) {
 		r.most[d], block[d] = max(r.most[d], x), max(block[d], x)

@@ -23,8 +23,12 @@ func (n *Network) path(app, except int32) int32 {
 	need := n.p.Apps[app].Demand
 	for r := range n.racks {
 		rack, e := &n.racks[r], &n.edges[app][r]
-		if e.epoch != rack.epoch {
-			*e = edge{epoch: rack.epoch}
+		epoch := rack.epoch
+		if n.places != nil {
+			epoch = n.epoch // what goes anywhere may let something come here
+		}
+		if e.epoch != epoch {
+			*e = edge{epoch: epoch}
 		}
 		if int(e.next) >= len(rack.machines) || !within(need, rack.most) {
 			continue

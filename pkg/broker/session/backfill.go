@@ -36,7 +36,7 @@ func (s *Session) backfill() (admitted int, err error) {
 		if s.late(a, Overtaken) {
 			return 0, nil
 		}
-		if first := heads[a.queue]; s.late(a, 1) && (first == nil || before(a, first)) {
+		if first := heads[a.queue]; s.late(a, 1) && (first == nil || a.inLine().Compare(first.inLine()) < 0) {
 			heads[a.queue] = a
 		}
 	}
@@ -74,11 +74,6 @@ func (s *Session) backfill() (admitted int, err error) {
 		return 0, nil
 	}
 	return s.admitOf(others, claimed)
-}
-
-// before says whether one candidate of a queue comes before another: the more urgent, then the older.
-func before(a, b *admission) bool {
-	return a.inLine().Compare(b.inLine()) < 0
 }
 
 // inLine is a candidate as it stands in its queue.

@@ -115,8 +115,9 @@ func (c *Cloud) look(ctx context.Context, p *Place) (nodes []Node, bound map[str
 		return nil, nil, false, err
 	}
 	bound = map[string]int{}
+	deployment := hash(c.cfg.Deployment)
 	for i := range pods {
-		if label, ours := gangOf(&pods[i], hash(c.cfg.Deployment)); ours && placed(&pods[i]) {
+		if label, ours := gangOf(&pods[i], deployment); ours && placed(&pods[i]) {
 			bound[label]++
 		}
 	}
