@@ -17,6 +17,7 @@ import (
 	"strings"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/fault"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
@@ -122,11 +123,23 @@ func Beside(bucket, key string, spec *dag.Job) error {
 			}
 			if n == 0 || strings.HasSuffix(*p, "/") {
 				beside += "/" // a folder, whatever else is called so
+				warnOfJobs(spec, i, field, beside)
 			}
 			*p = (&url.URL{Scheme: root.Scheme, Host: root.Host, Path: "/" + beside}).String()
 		}
 	}
 	return nil
+}
+
+// warnOfJobs warns of a folder beside a job whose own files are handed in as jobs.
+func warnOfJobs(spec *dag.Job, task int, field, folder string) {
+	if !push.MayBeJob(folder + "x") {
+		return
+	}
+	e := spec.ErrorAt(task, dag.OfFiles, field, "", "")
+	pos := fault.Position{Line: int32(e.Line), Column: int32(e.Column)} //nolint:gosec // of a file in memory
+	spec.Warn(pos, e.Field, fmt.Sprintf("what is put into %s is handed in as jobs, too: files of folders whose names "+
+		"begin with _ are not", folder))
 }
 
 // Told is the event that news are to the broker. Its ID is the same however often, and by whichever road, they come.

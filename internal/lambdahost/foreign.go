@@ -46,7 +46,7 @@ func (d Decoder) foreign(ctx context.Context, env busaws.Foreign) (e events.Even
 	return events.New("aws-"+env.ID, env.Source, env.Time.UTC(), data), true, nil
 }
 
-// objectCreated reads the detail of a new object; nil for the mark of a folder and for our own remarks.
+// objectCreated reads the detail of a new object; nil for what cannot be a job by its name.
 func objectCreated(raw json.RawMessage) (events.Data, error) {
 	var in struct {
 		Bucket struct {
@@ -64,7 +64,7 @@ func objectCreated(raw json.RawMessage) (events.Data, error) {
 	if in.Bucket.Name == "" || in.Object.Key == "" {
 		return nil, errors.New("detail of an object without bucket or key")
 	}
-	if strings.HasSuffix(in.Object.Key, "/") || strings.HasSuffix(in.Object.Key, RemarkSuffix) {
+	if !push.MayBeJob(in.Object.Key) {
 		return nil, nil //nolint:nilnil // nobody's business
 	}
 	return events.ObjectCreated{Bucket: in.Bucket.Name, Key: in.Object.Key, ETag: strings.Trim(in.Object.ETag, `"`),

@@ -53,6 +53,7 @@ func TestWhatAWSTellsBecomesOurEvents(t *testing.T) {
 		}},
 		"s3-folder-created": {},
 		"s3-remark-created": {},
+		"s3-code-created":   {},
 		"ec2-interruption": {"aws-12345678-1234-1234-1234-123456789012", events.SpotInterrupted{
 			Cluster: "job-1.0.1", Job: "job-1", Machine: "i-1234567890abcdef0", Kind: "interruption", At: nine.Add(2 * time.Minute),
 		}},

@@ -68,10 +68,10 @@ func unread(err error) error {
 	return err
 }
 
-// ofJobs says that an object may be a job: it lies where the settings say, and is neither the mark of a folder nor a
-// remark of the broker's.
+// ofJobs says that an object may be a job: it lies where the settings say, and its name there is not that of something
+// else.
 func ofJobs(s cloudkit.Settings, o push.Object) bool {
 	bucket, prefix := s.DAGPlace()
-	return bucket != "" && o.Bucket == bucket && strings.HasPrefix(o.Key, prefix) && !strings.HasSuffix(o.Key, "/") &&
-		!strings.HasSuffix(o.Key, push.RemarkSuffix)
+	below, there := strings.CutPrefix(o.Key, prefix)
+	return bucket != "" && o.Bucket == bucket && there && push.MayBeJob(below)
 }

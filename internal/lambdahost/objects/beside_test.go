@@ -42,3 +42,24 @@ tasks:
 		t.Errorf("a path out of the bucket: %v", err)
 	}
 }
+
+// TestAFolderWhoseFilesWouldBeJobsIsWarnedOf: nothing in the bucket says which of its files belong to which job, so
+// names do.
+func TestAFolderWhoseFilesWouldBeJobsIsWarnedOf(t *testing.T) {
+	for folder, warned := range map[string]bool{"code": true, "_code": false, ".code/src": false, "src/_code": false} {
+		body := "apiVersion: tradewind/v1\nname: beside\ntasks:\n  a: {run: ls, workdir: " + folder + "}\n"
+		spec, err := dagread.Job("team/job.yaml", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := (&objects.DAGs{}).Settle(t.Context(), "dags", "team/job.yaml", spec); err != nil {
+			t.Fatal(err)
+		}
+		is := slices.ContainsFunc(spec.Warnings, func(w string) bool {
+			return strings.HasPrefix(w, "team/job.yaml:4:") && strings.Contains(w, "team/"+folder+"/ is handed in as jobs, too")
+		})
+		if is != warned {
+			t.Errorf("%s: %q", folder, spec.Warnings)
+		}
+	}
+}

@@ -40,6 +40,18 @@ type Object struct {
 // RemarkSuffix is what the name of a remark about a refused file ends in, which lies beside it: it is no job itself.
 const RemarkSuffix = ".error.txt"
 
+// MayBeJob says by the name of a file that it may be a job. It is none where it is the mark of a folder or a remark, or
+// where it or a folder that it lies in begins with "_" or ".": those are for what jobs bring along, and no job itself
+// whatever it holds.
+func MayBeJob(key string) bool {
+	for part := range strings.SplitSeq(key, "/") {
+		if strings.HasPrefix(part, "_") || strings.HasPrefix(part, ".") {
+			return false
+		}
+	}
+	return key != "" && !strings.HasSuffix(key, "/") && !strings.HasSuffix(key, RemarkSuffix)
+}
+
 // Read reads what a cloud has pushed, with the bearer token that came with it. It fails with identity.ErrInvalid for a
 // token that is not the cloud's, with identity.ErrUnavailable where that cannot be told, and with ErrNotice for what is
 // no news, and would be none the next time.
