@@ -3,6 +3,8 @@ package optimizer
 import (
 	"fmt"
 	"math"
+
+	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/words"
 )
 
 // nearer is what a model lacks of which one part of the plans lacks a, and the other b: either part would do. What
@@ -53,22 +55,22 @@ func lesser(a, b float64) float64 {
 
 // lacking says in words what a reason of lower bounds asks for.
 func (m *Model) lacking(r *Reason) string {
-	hours, dollars := span(r.LeastHours, math.Round), usd(r.LeastUSD)
+	hours, dollars := words.Span(r.LeastHours, math.Round), words.USD(r.LeastUSD)
 	late := r.LeastHours > 0 && m.DeadlineHours != nil
 	dear := r.LeastUSD > 0 && m.BudgetUSD != nil
 	switch {
 	case r.Constraint == CarbonCap && r.LeastKgCO2 > 0 && m.CarbonCapKg != nil:
-		return fmt.Sprintf("the carbon cap is %s kg but plans emit at least %s kg", usd(*m.CarbonCapKg),
-			usd(r.LeastKgCO2))
+		return fmt.Sprintf("the carbon cap is %s kg but plans emit at least %s kg", words.USD(*m.CarbonCapKg),
+			words.USD(r.LeastKgCO2))
 	case late && dear:
 		return fmt.Sprintf("the deadline is %s and the budget %s USD: within the budget the fastest plan takes "+
 			"at least %s, within the deadline the cheapest costs at least %s USD",
-			span(*m.DeadlineHours, math.Round), usd(*m.BudgetUSD), hours, dollars)
+			words.Span(*m.DeadlineHours, math.Round), words.USD(*m.BudgetUSD), hours, dollars)
 	case late:
 		return fmt.Sprintf("the deadline is %s but the fastest plan takes at least %s",
-			span(*m.DeadlineHours, math.Round), hours)
+			words.Span(*m.DeadlineHours, math.Round), hours)
 	case dear:
-		return fmt.Sprintf("the budget is %s USD but the cheapest plan costs at least %s USD", usd(*m.BudgetUSD),
+		return fmt.Sprintf("the budget is %s USD but the cheapest plan costs at least %s USD", words.USD(*m.BudgetUSD),
 			dollars)
 	}
 	return fmt.Sprintf("the %s cannot be kept", r.Constraint)

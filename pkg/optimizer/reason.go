@@ -3,9 +3,8 @@ package optimizer
 import (
 	"fmt"
 	"math"
-	"strconv"
-	"strings"
-	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/words"
 )
 
 // Constraint names what makes a model infeasible.
@@ -55,7 +54,7 @@ func (s *solver) overBudget(cheap answer) *Solution {
 	return &Solution{
 		Status: Infeasible,
 		Message: fmt.Sprintf("the budget is %s USD but the cheapest plan costs %s%s USD: raise it by %s USD",
-			usd(budget), orMore(cheap), usd(least), usd(least-budget)),
+			words.USD(budget), orMore(cheap), words.USD(least), words.USD(least-budget)),
 		Reason: &Reason{Constraint: Budget, LeastUSD: least, Exact: cheap.proven},
 	}
 }
@@ -70,7 +69,8 @@ func (s *solver) pastDeadline(fast answer) *Solution {
 	return &Solution{
 		Status: Infeasible,
 		Message: fmt.Sprintf("the deadline is %s but the fastest plan takes %s%s: extend it by %s",
-			span(deadline, math.Round), orMore(fast), span(least, math.Round), span(least-deadline, math.Ceil)),
+			words.Span(deadline, math.Round), orMore(fast), words.Span(least, math.Round),
+			words.Span(least-deadline, math.Ceil)),
 		Reason: &Reason{Constraint: Deadline, LeastHours: least, Exact: fast.proven},
 	}
 }
@@ -99,38 +99,13 @@ func (s *solver) overBoth(cheap, fast answer, inTime, inBudget *answer) *Solutio
 		Status: Infeasible,
 		Message: fmt.Sprintf("the deadline is %s and the budget %s USD: "+
 			"within the budget the fastest plan takes %s%s, within the deadline the cheapest costs %s%s USD",
-			span(*m.DeadlineHours, math.Round), usd(*m.BudgetUSD), orMore(*inBudget), span(hours, math.Round),
-			orMore(*inTime), usd(least)),
+			words.Span(*m.DeadlineHours, math.Round), words.USD(*m.BudgetUSD), orMore(*inBudget),
+			words.Span(hours, math.Round),
+			orMore(*inTime), words.USD(least)),
 		Reason: &Reason{
 			Constraint: DeadlineAndBudget, LeastHours: hours, LeastUSD: least, Exact: inTime.proven && inBudget.proven,
 		},
 	}
-}
-
-// span writes hours as a job file does, "1h36m", in whole seconds. What is less than one, or more than a duration
-// holds, it writes as a number of hours.
-func span(hours float64, whole func(float64) float64) string {
-	const most = float64(math.MaxInt64 / int64(time.Hour))
-	seconds := math.Round(hours*3600*1e6) / 1e6 // without what arithmetic left over
-	if seconds < 1 || hours >= most {
-		return fmt.Sprintf("%.6g h", hours)
-	}
-	s := (time.Duration(whole(seconds)) * time.Second).String()
-	for _, none := range []string{"m0s", "h0m"} {
-		if strings.HasSuffix(s, none) {
-			s = s[:len(s)-2]
-		}
-	}
-	return s
-}
-
-// usd writes an amount with six digits that count, and without an exponent.
-func usd(v float64) string {
-	rounded, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 6, 64), 64)
-	if err != nil { // of a number that was just written: cannot be
-		rounded = v
-	}
-	return strconv.FormatFloat(rounded, 'f', -1, 64)
 }
 
 func orMore(a answer) string {

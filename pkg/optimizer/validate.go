@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"strconv"
+
+	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/strict"
 )
 
 // Limits on a model, so that neither a hostile file nor a wrong unit can take
@@ -218,11 +220,4 @@ func badNumber(x float64) string {
 	return ""
 }
 
-// clip keeps a hostile name from filling an error message.
-func clip(s string) string {
-	const most = 80
-	if len(s) <= most {
-		return s
-	}
-	return s[:most] + "…"
-}
+func clip(s string) string { return strict.Clip(s) }
