@@ -318,3 +318,23 @@ func TestEveryPageIsReachedByKeys(t *testing.T) {
 	b.focus(`.plot`).run(chromedp.KeyEvent(kb.ArrowRight)).
 		until(`/\$/.test(document.querySelector('#said').textContent)`)
 }
+
+// A log that a broker breaks off as it stops is not complete: it is opened again, and what was shown stays meanwhile.
+func TestALogThatBreaksOffIsOpenedAgain(t *testing.T) {
+	w := deployed(t)
+	job := midway(w)
+	node := w.Node(job, "train", 0)
+	b := open(t, w).visit("#/jobs/" + job + "/logs").
+		until(`document.querySelector('.log').textContent.includes('epoch 13')`)
+	b.allowed = append(b.allowed, "net::ERR_")
+	status := `document.querySelector('.filters [role=status]').textContent`
+	node.Logged = eval[int64](b, `fetch('/v1/jobs/`+job+
+		`/tasks/train/logs').then((r) => r.arrayBuffer()).then((a) => a.byteLength)`)
+	w.Server.CloseClientConnections()
+	b.until(status + `.startsWith('Broken off') && document.querySelector('.log').textContent.includes('epoch 13')`)
+	node.Print("epoch 99")
+	b.until(status + ` === 'Following' && document.querySelector('.log').textContent.split('epoch 99').length === 2`)
+	if log := eval[string](b, `document.querySelector('.log').textContent`); strings.Count(log, "epoch 13") != 1 {
+		t.Errorf("shown twice: %q", log)
+	}
+}

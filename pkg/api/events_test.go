@@ -3,6 +3,7 @@ package api_test
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -170,11 +171,16 @@ func TestStreamsEndWhenTheHostStops(t *testing.T) {
 	w.Node(job, "prepare-a", 0).Start()
 	f := follow(t, w, job)
 	log := w.Request("GET", "/v1/jobs/"+job+"/tasks/prepare-a/logs?follow=true", "")
+	told := w.Do("GET", "/v1/jobs/"+job+"/tasks/prepare-a/logs?follow=true", "",
+		http.Header{"Authorization": {"Bearer " + apitest.Token}, "Te": {"trailers"}})
 	w.API.Close()
 	for name := "x"; name != ""; {
 		name, _ = f.next()
 	}
-	if _, err := io.ReadAll(log.Body); err != nil {
-		t.Error(err)
+	if _, err := io.ReadAll(log.Body); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("a log that broke off looks whole to whoever reads no trailers: %v", err)
+	}
+	if _, err := io.ReadAll(told.Body); err != nil || told.Trailer.Get(api.NextHeader) != "1:0" {
+		t.Errorf("%v; go on at %q", err, told.Trailer.Get(api.NextHeader))
 	}
 }

@@ -46,7 +46,8 @@ type readLogInput struct {
 }
 
 // NextHeader is the trailer of a log that broke off before its end, or the header where a host sends answers as a
-// whole: what to ask for as "after" to go on.
+// whole: what to ask for as "after" to go on. Who does not say that trailers are read, by "TE: trailers", has the
+// connection cut.
 const NextHeader = "Tradewind-Next"
 
 // reading is a log on its way to someone.
@@ -79,7 +80,7 @@ func (a *API) readLog(ctx context.Context, in *readLogInput) (*huma.StreamRespon
 		s := stream.Open(hc, "text/plain; charset=utf-8")
 		defer s.Close()
 		if !rd.run(ctx, s, now) {
-			s.Trailer(NextHeader, fmt.Sprintf("%d:%d", rd.attempt, rd.offset))
+			s.BreakOff(NextHeader, fmt.Sprintf("%d:%d", rd.attempt, rd.offset))
 		}
 	}}, nil
 }

@@ -261,6 +261,7 @@ func (c *Client) open(ctx context.Context, r request) (*http.Response, error) {
 		return nil, fmt.Errorf("%s: %w", c.base, err)
 	}
 	req.Header.Set("Authorization", "Bearer "+c.token)
+	req.Header.Set("TE", "trailers") // a log that breaks off says there where to go on
 	if r.contentType != "" {
 		req.Header.Set("Content-Type", r.contentType)
 	}

@@ -143,6 +143,7 @@ func request(ctx context.Context, in awsevents.APIGatewayV2HTTPRequest) (*http.R
 	for name, v := range in.Headers { // several values come as one, with commas, which is what they mean
 		req.Header.Set(name, v)
 	}
+	req.Header.Set("TE", "trailers") // they become headers
 	if len(in.Cookies) > 0 {
 		req.Header.Set("Cookie", strings.Join(in.Cookies, "; "))
 	}

@@ -7,6 +7,7 @@ import { count, stateOf } from './format.js';
 
 const TAIL = 256 << 10; // bytes of a long log to begin with
 const KEEP = 1 << 20; // characters to keep on the page
+const AGAIN = 2000; // milliseconds until a log that broke off is opened again
 
 // plain takes out what would colour a terminal, and what a carriage return would have overwritten.
 export function plain(text) {
@@ -105,27 +106,38 @@ export class Logs {
     this.find.close();
   }
 
-  // open reads and follows the chosen log.
-  async open() {
-    this.close();
+  clear() {
     this.text.replaceChildren();
     this.whole = '';
+  }
+
+  // open reads and follows the chosen log. Again, what is shown stays until there is something to show in its place.
+  async open(again = false) {
+    this.close();
+    if (!again) this.clear();
     if (this.task.value === '') {
       set(this.status, 'No task has been tried yet.');
       return;
     }
     const mine = new AbortController();
     this.reading = mine;
-    set(this.status, 'Loading…');
+    if (!again) set(this.status, 'Loading…');
     const query = new URLSearchParams({ follow: 'true', attempt: this.attempt.value || '0', rank: this.rank.value || '0', tail: String(TAIL) });
     try {
       const res = await fetch(`${path('jobs', this.job.view.id, 'tasks', this.task.value, 'logs')}?${query}`, { signal: mine.signal });
       if (!res.ok) throw new Problem(res.status, await res.json().catch(() => ({})));
+      this.clear();
       set(this.status, 'Following');
       await this.read(res.body, mine);
       if (!mine.signal.aborted) set(this.status, this.text.textContent ? 'Complete' : 'It printed nothing.');
     } catch (err) {
-      if (!mine.signal.aborted) set(this.status, err.message);
+      if (mine.signal.aborted) return;
+      if (err instanceof Problem) {
+        set(this.status, err.message);
+        return;
+      }
+      set(this.status, 'Broken off. Trying again…');
+      setTimeout(() => { if (!mine.signal.aborted) this.open(true); }, AGAIN);
     }
   }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -14,9 +15,10 @@ import (
 
 // Stream writes an answer that goes on for as long as someone reads it.
 type Stream struct {
-	w    http.ResponseWriter
-	rc   *http.ResponseController
-	head bool // only the headers were asked for
+	w     http.ResponseWriter
+	rc    *http.ResponseController
+	head  bool // only the headers were asked for
+	after bool // the reader reads what is told after all that was written
 }
 
 // writeWithin is how long a follower may take to take in what it is sent. Wall time.
@@ -31,7 +33,8 @@ func Open(ctx huma.Context, contentType string) *Stream {
 	w.Header().Set("Content-Type", contentType)
 	w.Header().Set("X-Accel-Buffering", "no") // for proxies that would hold it back
 	w.WriteHeader(http.StatusOK)
-	return &Stream{w: w, rc: http.NewResponseController(w), head: r.Method == http.MethodHead}
+	return &Stream{w: w, rc: http.NewResponseController(w), head: r.Method == http.MethodHead,
+		after: strings.Contains(strings.ToLower(r.Header.Get("TE")), "trailers")}
 }
 
 // Close takes back the time limit of the last piece, which would hold for the next answer on the same connection.
@@ -82,8 +85,14 @@ func (s *Stream) begin() error {
 	return nil
 }
 
-// Trailer tells something after all that was written.
-func (s *Stream) Trailer(name, value string) { s.w.Header().Set(http.TrailerPrefix+name, value) }
+// BreakOff ends a stream before its end, and tells in a trailer where to go on. Of a reader that reads none, as its
+// "TE: trailers" would say, the connection is cut: to it the stream would look whole.
+func (s *Stream) BreakOff(name, next string) {
+	if !s.after && !s.head {
+		panic(http.ErrAbortHandler)
+	}
+	s.w.Header().Set(http.TrailerPrefix+name, next)
+}
 
 // Event sends a server-sent event, with an ID if it has one. JSON has no line breaks of its own, so one data line is
 // enough.
