@@ -43,7 +43,8 @@ func TestACallWithoutAKeyIsOneJobHoweverOftenItIsMade(t *testing.T) {
 		}
 	}
 	keys = nil
-	if _, err := c.Submit(t.Context(), "x.yaml", "mine", []byte("x"), nil); err != nil || keys[0] != "mine" || keys[1] != "mine" {
+	_, err := c.Submit(t.Context(), "x.yaml", "mine", []byte("x"), nil)
+	if err != nil || keys[0] != "mine" || keys[1] != "mine" {
 		t.Errorf("with a key: %q, %v", keys, err)
 	}
 }

@@ -67,7 +67,8 @@ func TestManyGangsOfWhichMostSitesBreakALimit(t *testing.T) {
 	m.Objective = optimizer.Cost
 	hours := 12.0
 	m.DeadlineHours = &hours
-	if sol, err := optimizer.Solve(t.Context(), m, enough); err != nil || sol.Status != optimizer.Optimal || sol.USD != 65 {
+	sol, err := optimizer.Solve(t.Context(), m, enough)
+	if err != nil || sol.Status != optimizer.Optimal || sol.USD != 65 {
 		t.Errorf("%+v, %v", sol, err)
 	}
 	usd := 30.0
@@ -76,7 +77,7 @@ func TestManyGangsOfWhichMostSitesBreakALimit(t *testing.T) {
 		t.Errorf("a budget for few of the fast: %+v, %v", sol, err)
 	}
 	usd = 16.0
-	sol, err := optimizer.Solve(t.Context(), m, enough)
+	sol, err = optimizer.Solve(t.Context(), m, enough)
 	if err != nil || sol.Status != optimizer.Infeasible || sol.Reason.Constraint != optimizer.Budget ||
 		math.Abs(sol.Reason.LeastUSD-17) > 1e-6 {
 		t.Errorf("a budget for none: %+v, %v", sol, err)
@@ -93,8 +94,8 @@ func TestGangsHeedTheContext(t *testing.T) {
 	}
 }
 
-// What a model with groups or a spread lacks is never said to be more than it is: with the least that is named, or less,
-// there may be a plan, and it is not said that there are no candidates where there is a plan without the limits.
+// What a model with groups or a spread lacks is never said to be more than it is: with the least that is named, or
+// less, there may be a plan, and it is not said that there are no candidates where there is a plan without the limits.
 func TestReasonsOfGroupsAreLowerBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m, kept := groupedModel, isTogether

@@ -86,7 +86,8 @@ func TestAPlanThatIsNotProvenHasABound(t *testing.T) {
 				continue
 			}
 			open++
-			if _, err := json.Marshal(sol); err != nil || !(sol.Bound >= 0 && sol.Bound <= sol.Objective) || math.IsNaN(sol.Bound) {
+			_, err = json.Marshal(sol)
+			if err != nil || !(sol.Bound >= 0 && sol.Bound <= sol.Objective) || math.IsNaN(sol.Bound) {
 				t.Errorf("seed %d, %d steps: a bound of %v for %v, written: %v", seed, work, sol.Bound, sol.Objective, err)
 			}
 		}

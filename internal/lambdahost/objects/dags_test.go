@@ -22,7 +22,8 @@ import (
 type oneObject struct{ content, tag string }
 
 // GetObject implements objects.FileClient.
-func (b oneObject) GetObject(_ context.Context, in *s3.GetObjectInput, _ ...func(*s3.Options)) (*s3.GetObjectOutput, error) {
+func (b oneObject) GetObject(_ context.Context, in *s3.GetObjectInput, _ ...func(*s3.Options)) (*s3.GetObjectOutput,
+	error) {
 	if in.IfMatch != nil && *in.IfMatch != b.tag {
 		return nil, &smithyhttp.ResponseError{
 			Response: &smithyhttp.Response{Response: &http.Response{StatusCode: http.StatusPreconditionFailed}},
@@ -33,7 +34,8 @@ func (b oneObject) GetObject(_ context.Context, in *s3.GetObjectInput, _ ...func
 }
 
 // DeleteObject implements objects.FileClient.
-func (oneObject) DeleteObject(context.Context, *s3.DeleteObjectInput, ...func(*s3.Options)) (*s3.DeleteObjectOutput, error) {
+func (oneObject) DeleteObject(context.Context, *s3.DeleteObjectInput, ...func(*s3.Options)) (*s3.DeleteObjectOutput,
+	error) {
 	return &s3.DeleteObjectOutput{}, nil
 }
 
@@ -51,7 +53,8 @@ func TestNewsOfAnEarlierContentFindNothing(t *testing.T) {
 			}
 		}
 	}
-	if _, err := dags.Open(t.Context(), events.ObjectCreated{Bucket: "another", Key: "a.yaml"}); !errors.Is(err, fs.ErrNotExist) {
+	elsewhere := events.ObjectCreated{Bucket: "another", Key: "a.yaml"}
+	if _, err := dags.Open(t.Context(), elsewhere); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a file of another bucket: %v", err)
 	}
 }
