@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/tidy"
 	"github.com/tradewind-broker/tradewind/pkg/agent/mask"
 	"github.com/tradewind-broker/tradewind/pkg/agent/mount"
 	"github.com/tradewind-broker/tradewind/pkg/agent/stage"
@@ -314,7 +315,7 @@ func (t *attempt) prepare(ctx context.Context) error {
 	if err := mount.ClearAll(ctx, attempts); err != nil {
 		return err
 	}
-	if err := os.RemoveAll(attempts); err != nil { // of an earlier attempt
+	if err := tidy.RemoveAll(attempts); err != nil { // of an earlier attempt
 		return err
 	}
 	if err := t.dirs.make(); err != nil {

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"io"
 	"strconv"
 	"sync"
 	"time"
@@ -95,9 +96,9 @@ func (q *reports) run(ctx context.Context) error {
 			p.until = time.Now().Add(flushTimeout)
 		}
 		p.report.Moved = q.stores.all()
-		err := q.send(ctx, p)
+		kept, err := q.send(ctx, p)
 		if p.linger > 0 {
-			p.log.lent(p.report.LogFrom+int64(len(p.report.Log)), err == nil)
+			p.log.lent(p.report.LogFrom+int64(len(p.report.Log)), err == nil && kept)
 		}
 		q.sent(err)
 		if err != nil {
@@ -120,28 +121,29 @@ func (q *reports) linger(ctx context.Context, d time.Duration) {
 	}
 }
 
-// send sends a report until it is accepted. A task's end counts more than that of its log: what of it is not accepted
-// in time is left out.
-func (q *reports) send(ctx context.Context, p pending) error {
+// send sends a report until it is accepted, and says whether the broker has the log that it carried. A task's end
+// counts more than that of its log: what of it is not accepted in time is left out.
+func (q *reports) send(ctx context.Context, p pending) (kept bool, err error) {
 	if len(p.report.Log) == 0 {
-		return q.client.report(ctx, p.report)
+		return true, q.client.report(ctx, p.report)
 	}
 	soon, cancel := context.WithDeadline(ctx, p.until)
 	defer cancel()
-	err := q.client.report(soon, p.report)
+	err = q.client.report(soon, p.report)
 	var resume *resumeError
 	missing := errors.As(err, &resume)
 	if err == nil || ctx.Err() != nil || lastWord(err) && !missing {
-		return err
+		return err == nil, err
 	}
 	if missing {
 		err = p.log.sendFrom(soon, resume.offset)
 		if lastWord(err) && !errors.As(err, &resume) {
-			return err
+			return false, err
 		}
+		kept = errors.Is(err, io.EOF) // all of it has gone
 	}
 	p.report.Log, p.report.LogFrom = nil, 0
-	return q.client.report(ctx, p.report)
+	return kept, q.client.report(ctx, p.report)
 }
 
 func (q *reports) next() (pending, bool) {

@@ -378,9 +378,41 @@ func (t *attempt) unwanted() func(string) bool {
 	if len(wanted) == 0 {
 		return nil
 	}
+	wanted = append(wanted, t.linked(wanted)...)
 	return func(p string) bool {
 		return !slices.ContainsFunc(wanted, func(w string) bool {
 			return p == w || strings.HasPrefix(p, w+"/") || strings.HasPrefix(w, p+"/")
 		})
 	}
+}
+
+// linked are what links lead to that are wanted, or lie in what is: without it they would lead nowhere.
+func (t *attempt) linked(wanted []string) (more []string) {
+	top, err := filepath.EvalSymlinks(t.dirs.output)
+	if err != nil {
+		return nil
+	}
+	for left := slices.Clone(wanted); len(left) > 0; {
+		from := left[0]
+		left = left[1:]
+		_ = filepath.WalkDir(filepath.Join(t.dirs.output, from), func(p string, d fs.DirEntry, err error) error {
+			if err != nil || d.Type()&fs.ModeSymlink == 0 {
+				return nil //nolint:nilerr // who lists it says so
+			}
+			real, err := filepath.EvalSymlinks(p)
+			if err != nil {
+				return nil //nolint:nilerr // it leads nowhere
+			}
+			rel, err := filepath.Rel(top, real)
+			if err != nil || !filepath.IsLocal(rel) || rel == "." {
+				return nil //nolint:nilerr // it leaves the folder, which fails the outputs
+			}
+			in := func(w string) bool { return rel == w || strings.HasPrefix(rel, w+"/") }
+			if !slices.ContainsFunc(wanted, in) && !slices.ContainsFunc(more, in) {
+				more, left = append(more, rel), append(left, rel)
+			}
+			return nil
+		})
+	}
+	return more
 }

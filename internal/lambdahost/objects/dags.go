@@ -11,7 +11,6 @@ import (
 	"log/slog"
 	"net/http"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/smithy-go"
@@ -70,21 +69,13 @@ func Far(h *lambdahost.Host) map[string]driver.Files {
 	return files
 }
 
-// Open implements broker.Objects. A file that was written again since its news is not there: the newer content has news
-// of its own, and would be two jobs.
+// Open implements broker.Objects.
 func (d *DAGs) Open(ctx context.Context, o events.ObjectCreated) (io.ReadCloser, error) {
 	bucket, key := o.Bucket, o.Key
 	if bucket != d.Bucket {
 		return nil, fmt.Errorf("objects: %s is not the DAG bucket, %s: %w", bucket, d.Bucket, fs.ErrNotExist)
 	}
-	in := &s3.GetObjectInput{Bucket: &bucket, Key: &key}
-	if o.ETag != "" {
-		in.IfMatch = aws.String(`"` + o.ETag + `"`)
-	}
-	out, err := d.Client.GetObject(ctx, in)
-	if status(err) == http.StatusPreconditionFailed {
-		return nil, fmt.Errorf("objects: s3://%s/%s was written again: %w", bucket, key, fs.ErrNotExist)
-	}
+	out, err := d.Client.GetObject(ctx, &s3.GetObjectInput{Bucket: &bucket, Key: &key})
 	if Missing(err) {
 		return nil, fmt.Errorf("objects: s3://%s/%s: %w", bucket, key, fs.ErrNotExist)
 	}

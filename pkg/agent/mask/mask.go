@@ -7,10 +7,14 @@ import (
 	"cmp"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
 )
 
 // Hidden stands in the place of a secret.
@@ -53,10 +57,11 @@ func (m *Mask) add(v string) {
 	if v == "" {
 		return
 	}
-	quoted, _ := json.Marshal(v) // of a string: cannot fail
 	raw := []byte(v)
 	for _, as := range []string{
-		v, string(quoted[1 : len(quoted)-1]), url.QueryEscape(v), url.PathEscape(v),
+		v, inJSON(v, true, false), inJSON(v, false, false), inJSON(v, false, true), // Go; JavaScript, jq; Python
+		url.QueryEscape(v), url.PathEscape(v), lower(url.QueryEscape(v)), lower(url.PathEscape(v)),
+		escaped(v, "!~*'()"), escaped(v, "/~"), escaped(v, ""), // encodeURIComponent, Python's quote, RFC 3986
 		base64.StdEncoding.EncodeToString(raw), base64.RawStdEncoding.EncodeToString(raw),
 		base64.URLEncoding.EncodeToString(raw), base64.RawURLEncoding.EncodeToString(raw),
 	} {
@@ -157,3 +162,49 @@ func (w *Writer) Flush() error {
 	_, err := w.to.Write(b.Bytes())
 	return err
 }
+
+// inJSON is v as programs write it between quotes.
+func inJSON(v string, html, ascii bool) string {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(html)
+	_ = e.Encode(v) // of a string: cannot fail
+	text := strings.TrimSuffix(b.String(), "\n")
+	text = text[1 : len(text)-1]
+	if !ascii {
+		return text
+	}
+	b.Reset()
+	for _, r := range text {
+		switch {
+		case r < utf8.RuneSelf:
+			b.WriteRune(r)
+		case r > 0xffff:
+			one, two := utf16.EncodeRune(r)
+			fmt.Fprintf(&b, `\u%04x\u%04x`, one, two)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	return b.String()
+}
+
+// escaped is v in a URL but for letters, digits, "-", "_", "." and some more.
+func escaped(v, more string) string {
+	var b strings.Builder
+	for i := range len(v) {
+		c := v[i]
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', strings.IndexByte("-_."+more, c) >= 0:
+			b.WriteByte(c)
+		default:
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
+	}
+	return b.String()
+}
+
+var escape = regexp.MustCompile(`%[0-9A-F]{2}`)
+
+// lower has escapes in small letters.
+func lower(v string) string { return escape.ReplaceAllStringFunc(v, strings.ToLower) }

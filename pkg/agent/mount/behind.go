@@ -123,6 +123,14 @@ func (b *behind) pass(ctx context.Context, quiet time.Duration) (open []string, 
 	if time.Since(b.fresh) < lookAnew {
 		return open, nil
 	}
+	// What the task has hidden during the pass hides what rclone shows now. Once that looks anew nobody can tell what
+	// others have written since.
+	if seen, err = b.scan(ctx); err == nil {
+		err = b.removeHidden(ctx, seen)
+	}
+	if err != nil {
+		return open, err
+	}
 	b.fresh = time.Now()
 	return open, errors.Join(b.forget(ctx), b.anew())
 }
@@ -303,6 +311,7 @@ func (b *behind) settle(ctx context.Context) error {
 func (b *behind) flush(ctx context.Context, still time.Duration) error {
 	since, had := time.Now(), -1
 	for {
+		began := time.Now()
 		open, err := b.pass(ctx, 0)
 		left, arrived := b.unsent() // also what was written during the pass
 		switch {
@@ -310,7 +319,7 @@ func (b *behind) flush(ctx context.Context, still time.Duration) error {
 			return nil
 		case errors.Is(err, ErrRefused):
 			return fmt.Errorf("%w: %s: %w", ErrUnsent, names(left), err)
-		case arrived != had:
+		case arrived != had, time.Since(began) > still: // what takes so long moves, or its requests had ended
 			since, had = time.Now(), arrived
 		case time.Since(since) > still:
 			return fmt.Errorf("nothing moved for %v: %w: %s: %w", still, ErrUnsent, names(left),

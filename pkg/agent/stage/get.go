@@ -406,6 +406,9 @@ func (in *incoming) begins(r *http.Response, rang grant.Range) (length int64, er
 	} else if _, err := io.CopyN(io.Discard, r.Body, rang.From); err != nil { // a store that knows no ranges
 		return 0, err
 	}
+	if total < 0 {
+		return 0, fmt.Errorf("%w: %s comes without its length", ErrCorrupt, in.uri)
+	}
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	etag := r.Header.Get("ETag")

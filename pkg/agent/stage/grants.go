@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"net/http"
 	"strconv"
 	"strings"
@@ -122,10 +123,11 @@ func (t Transfer) once(ctx context.Context, x exchange) error {
 		size = x.rang.Length
 	}
 	var watch *Watch
-	if x.want.Op == grant.Get && x.rang == nil {
+	if x.want.Op == grant.Get {
 		ctx, watch = NewWatch(ctx, t.Still)
 		defer watch.Stop()
-	} else {
+	}
+	if x.want.Op != grant.Get || x.rang != nil {
 		limit, cancel := context.WithTimeout(ctx, beginWithin+time.Duration(size/leastPace)*time.Second)
 		defer cancel()
 		ctx = limit
@@ -144,6 +146,10 @@ func (t Transfer) once(ctx context.Context, x exchange) error {
 	}
 	if x.rang != nil {
 		req.Header.Set("Range", x.rang.Header())
+	}
+	if x.want.Op == grant.Get && strings.HasPrefix(x.want.URI, "gs://") {
+		// Else Google unpacks what was stored with Content-Encoding: gzip, and tells neither its length nor ranges.
+		req.Header.Set("Accept-Encoding", "gzip")
 	}
 	defer count.tell()
 	resp, err := t.client().Do(req)
@@ -195,19 +201,49 @@ var defaultClient = sync.OnceValue(func() *http.Client {
 	}
 })
 
+// awayFor is how long a store, or the way to it, may be away: what a task has made in hours is not lost for a minute.
+const awayFor = 5 * time.Minute
+
 // retry does what may fail for a moment again, with a growing pause. passing says of an error that it may.
 func (t Transfer) retry(ctx context.Context, passing func(error) bool, do func() error) error {
 	tries := cmp.Or(max(t.Tries, 0), defaultTries)
 	pause := backoff.NewExponentialBackOff()
-	pause.InitialInterval = 200 * time.Millisecond
+	pause.InitialInterval, pause.MaxInterval = 200*time.Millisecond, 10*time.Second
+	var since time.Time // it first failed
+	failed := 0
 	_, err := backoff.Retry(ctx, func() (struct{}, error) {
 		err := do()
-		if err != nil && (ctx.Err() != nil || !passing(err)) {
+		if err == nil {
+			return struct{}{}, nil
+		}
+		if failed++; failed == 1 {
+			since = time.Now()
+		}
+		more := failed < tries || t.Tries <= 0 && away(err) && time.Since(since) < awayFor
+		if ctx.Err() != nil || !passing(err) || !more {
 			err = backoff.Permanent(err)
 		}
 		return struct{}{}, err
-	}, backoff.WithBackOff(pause), backoff.WithMaxTries(uint(tries))) //nolint:gosec // positive
+	}, backoff.WithBackOff(pause), backoff.WithMaxElapsedTime(0)) // what is tried again may take hours
 	return err
+}
+
+// away says of an error that the store did not answer, or not now: not that it has answered something else.
+func away(err error) bool {
+	var status *statusError
+	if errors.As(err, &status) {
+		return busy(status) && status.status != http.StatusNotImplemented &&
+			status.status != http.StatusInsufficientStorage
+	}
+	var network net.Error
+	return errors.As(err, &network) || errors.Is(err, ErrStalled) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET)
+}
+
+// busy says of an answer that it is not the store's no.
+func busy(e *statusError) bool {
+	return e.status >= http.StatusInternalServerError || e.status == http.StatusTooManyRequests ||
+		e.status == http.StatusRequestTimeout
 }
 
 // passing says whether trying again can help: not against our own findings, nor a clear no of the store or of who
@@ -222,8 +258,7 @@ func passing(err error) bool {
 	}
 	var status *statusError
 	if errors.As(err, &status) {
-		return status.refused() || status.status >= http.StatusInternalServerError ||
-			status.status == http.StatusTooManyRequests || status.status == http.StatusRequestTimeout
+		return status.refused() || busy(status)
 	}
 	return true // be it that a request's own deadline has passed
 }
@@ -233,8 +268,7 @@ func passing(err error) bool {
 func Final(err error) bool {
 	var status *statusError
 	if errors.As(err, &status) {
-		return status.status < http.StatusInternalServerError && status.status != http.StatusTooManyRequests &&
-			status.status != http.StatusRequestTimeout
+		return !busy(status)
 	}
 	return err != nil && !passing(err) && !errors.Is(err, ErrChanging) && !errors.Is(err, fs.ErrNotExist) &&
 		!errors.Is(err, context.Canceled)

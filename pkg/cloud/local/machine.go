@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/flock"
+	"github.com/tradewind-broker/tradewind/internal/tidy"
 	"github.com/tradewind-broker/tradewind/pkg/agent"
 	"github.com/tradewind-broker/tradewind/pkg/agent/mount"
 	"github.com/tradewind-broker/tradewind/pkg/agent/proc"
@@ -311,7 +312,7 @@ func removeDir(dir string) error {
 	}
 	for _, e := range entries {
 		if e.Name() != recordName {
-			if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
+			if err := tidy.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
 				return err
 			}
 		}

@@ -1,0 +1,68 @@
+package agent_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/agent"
+	"github.com/tradewind-broker/tradewind/pkg/agent/agenttest"
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+)
+
+// An output that is a link to what the task wrote beside it would be a link to nothing without that.
+func TestAnOutputThatIsALinkIsKeptWithWhatItLeadsTo(t *testing.T) {
+	b := agenttest.New(t)
+	w := task(t, "a1", `cd "$TRADEWIND_OUTPUT" && mkdir run-42 && echo weights >run-42/model && ln -s run-42 latest`)
+	w.Outputs = []wire.Output{{Name: "model", Path: "latest"}}
+	b.Run(node, w)
+	start(t, b, node, agent.Config{})
+	r := b.Result(node, "a1")
+	child := task(t, "a2", `cat "$TRADEWIND_INPUTS/train/latest/model"`)
+	child.Store, child.Parents = w.Store, map[string]string{"train": wire.OutputPrefix(w.Prefix, "a1")}
+	b.Run(node, child)
+	if c := b.Result(node, "a2"); r.Event == wire.Succeeded && c.Event != wire.Succeeded {
+		t.Errorf("the parent %v, and its child: %v %q", r.Event, c.Event, c.Message)
+	}
+}
+
+// What a task leaves may have rights that keep its owner from removing it, as Go's module cache has.
+func TestReadOnlyFoldersOfATaskEndNothing(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("root may remove everything")
+	}
+	b := agenttest.New(t)
+	b.Run(node, task(t, "a1", `mkdir -p go/pkg/mod/x && echo y >go/pkg/mod/x/y && chmod 555 go/pkg/mod/x; exit 1`))
+	dir := t.TempDir()
+	t.Cleanup(func() {
+		_ = filepath.WalkDir(dir, func(p string, d os.DirEntry, err error) error {
+			if err == nil && d.IsDir() {
+				_ = os.Chmod(p, 0o700)
+			}
+			return nil
+		})
+	})
+	start(t, b, node, agent.Config{Dir: dir})
+	b.Result(node, "a1")
+	b.Run(node, task(t, "a2", `true`))
+	if r := b.Result(node, "a2"); r.Event != wire.Succeeded {
+		t.Errorf("the next attempt: %v in %v: %s", r.Event, r.Phase, r.Message)
+	}
+}
+
+// A log that goes along with a report is sent by itself where the report is accepted without it.
+func TestTheLogOfAReportThatIsAcceptedWithoutItIsKept(t *testing.T) {
+	b := agenttest.New(t)
+	b.RefuseLogs() // reports that carry a log fail; others, and logs by themselves, do not
+	w := task(t, "a1", "echo the only line; sleep 14")
+	w.Pace = wire.Pace{Tail: 8 << 10, Log: 200 * time.Millisecond, Alive: time.Minute}
+	b.Run(node, w)
+	start(t, b, node, agent.Config{})
+	b.Result(node, "a1")
+	time.Sleep(time.Second)
+	if !strings.Contains(b.Log(node, "a1"), "the only line") {
+		t.Errorf("the log is %q", b.Log(node, "a1"))
+	}
+}

@@ -1,0 +1,70 @@
+package mount
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+)
+
+// An upload that took longer than nothing may move has moved all the same: one failure of it does not end the flush.
+func TestAFlushGoesOnAfterALongUpload(t *testing.T) {
+	still, tries := 300*time.Millisecond, 0
+	b, _ := folder(t, func(context.Context) error {
+		tries++
+		switch tries {
+		case 1:
+			return errors.New("connection reset by peer")
+		case 2: // a large file: it moved all the time
+			time.Sleep(2 * still)
+			return errors.New("connection reset by peer")
+		}
+		return nil
+	})
+	if err := b.flush(t.Context(), still); err != nil {
+		t.Errorf("after %d try: %v", tries, err)
+	}
+}
+
+// What a task removes (rm -rf dir; mkdir dir) while a pass uploads is removed from the store.
+func TestWhatIsRemovedDuringAPassIsRemovedInTheStore(t *testing.T) {
+	var b *behind
+	var removed *[]string
+	first := true
+	b, removed = folder(t, func(context.Context) error {
+		if !first {
+			return nil
+		}
+		first = false // the task, while that is uploaded: rm -rf dir; mkdir dir
+		time.Sleep(20 * time.Millisecond)
+		for _, f := range []string{"dir", "dir/" + mark + mark + ".opq"} {
+			if f == "dir" {
+				if err := os.Mkdir(filepath.Join(b.upper, f), 0o700); err != nil {
+					t.Error(err)
+				}
+			} else if err := os.WriteFile(filepath.Join(b.upper, f), nil, 0o600); err != nil {
+				t.Error(err)
+			}
+		}
+		return nil
+	})
+	b.daemon = &daemon{} // fuse-overlayfs, whose marks are files
+	if err := os.Mkdir(filepath.Join(b.lower, "dir"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(b.lower, "dir", "old"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.fresh = time.Now().Add(-lookAnew) // it is time to look anew after this pass
+	for range 3 {
+		if _, err := b.pass(t.Context(), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !slices.Contains(*removed, "dir/old") {
+		t.Errorf("the task removed dir/old; removed from the store is %v", *removed)
+	}
+}
