@@ -94,8 +94,18 @@ func (b *Broker) launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Mac
 		return nil, cloud.Errorf(spec.Offer.Cloud, cloud.Auth, "NoCredentials",
 			"no credentials for this cloud are configured")
 	}
-	return c.Launch(ctx, spec)
+	machines, err := c.Launch(ctx, spec)
+	if err != nil {
+		err = brief{err}
+	}
+	return machines, err
 }
+
+// brief is a cloud's error in as many words as are kept.
+type brief struct{ error }
+
+func (b brief) Error() string { return record.Words(b.error.Error()) }
+func (b brief) Unwrap() error { return b.error }
 
 // launchSpec asks for the machines of an intended cluster, each with a token of its own, which is good for its first
 // hello.

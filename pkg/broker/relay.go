@@ -44,6 +44,11 @@ func (b *Broker) publish(ctx context.Context, pending []store.Event) error {
 			b.log.Error("relay: an event in the outbox cannot be read; it goes to the dead letters", "id", p.ID,
 				"err", err)
 		}
+		if err := m.Validate(); err != nil { // no bus takes it, and all others would wait behind it for ever
+			b.log.Error("relay: no bus takes an event in the outbox; cut, it goes to the dead letters",
+				"id", p.ID, "type", m.Type, "err", err)
+			m = bus.Message{ID: p.ID, Type: "unknown", Body: p.Body[:min(len(p.Body), bus.MaxMessageBytes)]}
+		}
 		messages = append(messages, m)
 	}
 	if err := b.Bus.Publish(ctx, messages...); err != nil {

@@ -170,7 +170,7 @@ func (b *Broker) submit(ctx context.Context, e events.Event) error {
 	}
 	if errors.As(err, &bad) {
 		return b.Transact(ctx, events.FnSubmit, e.ID, true, func(u *unit.Unit) error {
-			return u.Emit(events.DAGRejected{Bucket: data.Bucket, Key: data.Key, Reason: bad.Error()})
+			return u.Emit(events.DAGRejected{Bucket: data.Bucket, Key: data.Key, Reason: record.Words(bad.Error())})
 		})
 	}
 	if err == nil && b.Accepted != nil {

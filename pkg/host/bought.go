@@ -89,12 +89,26 @@ type afar struct {
 
 	mu   sync.Mutex
 	told map[string]bool // machines
+	cut  bool            // a launch was broken off, of which nobody knows what it has bought
 }
 
 // Launch implements cloud.Cloud.
 func (a *afar) Launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Machine, error) {
 	spec.Bootstrap.Endpoint = a.endpoint
-	return a.Cloud.Launch(ctx, spec)
+	machines, err := a.Cloud.Launch(ctx, spec)
+	if err != nil && ctx.Err() != nil && cloud.Hidden(err) {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.cut = true
+	}
+	return machines, err
+}
+
+// brokenOff says that a launch was broken off by the end of the host.
+func (a *afar) brokenOff() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.cut
 }
 
 // Machines implements cloud.Cloud. Of a machine that ended without being asked to, a notice is sent, once.

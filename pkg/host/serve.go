@@ -119,6 +119,29 @@ func (h *Host) stopMachines() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
+	err := h.endAll(ctx)
+	cut := false
+	for _, c := range h.bought.clouds {
+		if a, ok := c.(*afar); ok && a.brokenOff() {
+			cut = true
+		}
+	}
+	if cut { // what it bought may not be listed yet
+		if err = errors.Join(err, clock.Pause(ctx, listedWithin)); err == nil {
+			err = h.endAll(ctx)
+		}
+	}
+	if err == nil && len(h.bought.clouds) > 0 {
+		err = h.unclaim()
+	}
+	return err
+}
+
+// listedWithin is how long clouds may take to list what a launch has bought that was broken off.
+const listedWithin = 30 * time.Second
+
+// endAll terminates all that is listed.
+func (h *Host) endAll(ctx context.Context) error {
 	var group errgroup.Group
 	group.SetLimit(16)
 	var errs []error
@@ -136,11 +159,7 @@ func (h *Host) stopMachines() error {
 			}
 		}
 	}
-	err := errors.Join(append(errs, group.Wait())...)
-	if err == nil && len(h.bought.clouds) > 0 {
-		err = h.unclaim()
-	}
-	return err
+	return errors.Join(append(errs, group.Wait())...)
 }
 
 // These are wall time: how soon something left half done is found.

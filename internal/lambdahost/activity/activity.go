@@ -47,8 +47,11 @@ func Rest(h *lambdahost.Host) error {
 // Settle switches off if idle says so, and on again if it no longer does.
 func Settle(ctx context.Context, s Switch, idle func(context.Context) (bool, error), log *slog.Logger) error {
 	is, err := idle(ctx)
-	if err != nil || !is {
+	if err != nil {
 		return err
+	}
+	if !is { // one that could not be switched on again is still off
+		return s.On(ctx)
 	}
 	if err := s.Off(ctx); err != nil {
 		return errors.Join(err, s.On(ctx)) // all of it or nothing

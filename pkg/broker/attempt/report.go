@@ -196,6 +196,7 @@ func (st *Reporting) failed(r wire.Report, cfg record.Config) (d record.Decision
 	if r.Phase != "" && r.Phase != "run" {
 		message = r.Phase + ": " + message
 	}
+	message = record.Words(message)
 	st.Cluster.Outcome = record.OutcomeFailed
 	if r.Keep > 0 && st.Cluster.State == record.ClusterUp && st.Job.State != record.JobEnding && !st.Job.State.Over() {
 		st.Cluster.KeptUntil = st.Now.Add(min(unscale(r.Keep, cfg.Scale), st.Keep))

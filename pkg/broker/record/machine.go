@@ -112,6 +112,17 @@ const maxMessage = 256
 // Clip bounds what is kept of somebody's words.
 func Clip(s string) string { return strings.ToValidUTF8(s[:min(len(s), maxMessage)], "") }
 
+// maxWords bounds what is kept of a failure, in bytes: it goes on in events, which no bus takes at any length.
+const maxWords = 8 << 10
+
+// Words bounds what a failure says.
+func Words(s string) string {
+	if len(s) <= maxWords {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxWords], "") + "…"
+}
+
 // State is what people are told of a machine in a word.
 func (m PoolMachine) State(seen time.Time, t PoolTimes, now time.Time) string {
 	switch silent := now.Sub(seen); {

@@ -2,6 +2,7 @@ package aws
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 
@@ -124,7 +125,12 @@ func (r *region) image(ctx context.Context, spec cloud.LaunchSpec, t machineType
 // to keep others from this cloud. One that the deployment names for a class of machines is no fault of the task.
 func ofImage(spec cloud.LaunchSpec, err error) error {
 	ofParameter := isCode(err, "AccessDeniedException")
+	missing := cloud.KindOf(Typed(err)) == cloud.Invalid &&
+		(codeOf(err) == "ParameterNotFound" || strings.HasPrefix(codeOf(err), "InvalidAMIID."))
 	switch {
+	case err != nil && missing && spec.Image == "":
+		return fail(cloud.Quota, "NoImage", "the image for %s is not in %s: %v", spec.Offer.InstanceType,
+			spec.Offer.Region, Typed(err))
 	case !ofParameter && !isCode(err, "AuthFailure"):
 		return err
 	case !ofParameter && !strings.Contains(err.Error(), "authorized for images"):
@@ -134,6 +140,15 @@ func ofImage(spec cloud.LaunchSpec, err error) error {
 	}
 	return fail(cloud.Quota, "NoImage", "the deployment's own image for %s may not be used: %v",
 		spec.Offer.InstanceType, Typed(err))
+}
+
+// codeOf is the code of what a call failed with.
+func codeOf(err error) string {
+	var e *cloud.Error
+	if errors.As(Typed(err), &e) {
+		return e.Code
+	}
+	return ""
 }
 
 // defaultImage is the deployment's own image for a class of machines, or AWS's.

@@ -47,11 +47,11 @@ func (c *Cloud) launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Mach
 	if machines, err := r.existing(ctx, spec); err != nil || len(machines) > 0 {
 		return machines, err
 	}
+	c.settled(spec.Cluster, r.name) // whatever is bought is there: to end it no other region is asked
 	machines, err := r.run(ctx, spec)
 	if err != nil {
 		return nil, err
 	}
-	c.settled(spec.Cluster, r.name)
 	return c.confirm(ctx, r, spec, machines)
 }
 
@@ -65,12 +65,25 @@ func (r *region) existing(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.M
 	switch {
 	case len(live) >= spec.Nodes:
 		return r.sole(ctx, spec, live)
+	case len(found) < spec.Nodes && r.cloud.young(found): // what was just launched is not listed in full yet
+		return nil, fail(cloud.Transient, codeLost, "%d of %d machines of cluster %s are listed", len(found),
+			spec.Nodes, spec.Cluster)
 	case len(live) > 0: // some were taken meanwhile: whole or nothing
 		if err := r.terminate(ctx, live); err != nil {
 			return nil, err
 		}
 	}
 	return nil, ended(spec.Cluster, found)
+}
+
+// listedWithin is how long EC2 may take to list all that was launched together.
+const listedWithin = 5 * time.Minute
+
+// young says that machines were launched a moment ago.
+func (c *Cloud) young(found []types.Instance) bool {
+	return !slices.ContainsFunc(found, func(i types.Instance) bool {
+		return time.Since(awssdk.ToTime(i.LaunchTime)) > listedWithin
+	})
 }
 
 // ended types why a cluster that was launched before is not there any more.

@@ -2,6 +2,7 @@ package azure
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v8"
@@ -113,6 +114,9 @@ func (c *Cloud) image(spec cloud.LaunchSpec) (*armcompute.ImageReference, int32,
 // ofImage types that a launch's image may not be read: no reason to keep others from this cloud.
 func ofImage(spec cloud.LaunchSpec, err error) error {
 	e := asError(err)
+	if e != nil && slices.Contains([]string{"PlatformImageNotFound", "ImageNotFound", "GalleryImageNotFound"}, e.Code) {
+		return fail(spec.ImageFault(), e.Code, "%s", e.Message)
+	}
 	if e == nil || e.Code != "LinkedAuthorizationFailed" {
 		return err
 	}

@@ -175,7 +175,17 @@ func (c *Cloud) buy(ctx context.Context, spec cloud.LaunchSpec,
 		}
 	}
 	if err == nil {
-		err = driver.Each(spec.Nodes-1, maxAtOnce, func(i int) error { return begin(i + 1) })
+		var refused atomic.Bool // what is made from then on is for nothing
+		err = driver.Each(spec.Nodes-1, maxAtOnce, func(i int) error {
+			if refused.Load() {
+				return nil
+			}
+			err := begin(i + 1)
+			if err != nil && cloud.KindOf(Typed(err)) != cloud.Transient {
+				refused.Store(true)
+			}
+			return err
+		})
 	}
 	if err != nil {
 		c.doubt(spec.Offer.Region, err)

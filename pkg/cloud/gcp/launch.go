@@ -281,7 +281,7 @@ func (c *Cloud) terminate(ctx context.Context, cluster string) error {
 		return nil
 	}
 	found, err := c.find(ctx, at.zone, cluster)
-	if err != nil {
+	if err != nil && len(found) == 0 { // a cluster is in one zone: where it was found the others do not matter
 		return err
 	}
 	if !at.done && !complete(found) { // somebody may be buying it, or the list lags

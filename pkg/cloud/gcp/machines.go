@@ -2,6 +2,7 @@ package gcp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -59,6 +60,7 @@ func (c *Cloud) find(ctx context.Context, zone, cluster string) ([]*compute.Inst
 		want = fmt.Sprintf("labels.%s=%q", labelCluster, c.clusterLabel(cluster))
 	}
 	var found []*compute.Instance
+	var away error
 	for token := ""; ; {
 		call, cancel := context.WithTimeout(ctx, readWithin)
 		var page []*compute.Instance
@@ -68,12 +70,14 @@ func (c *Cloud) find(ctx context.Context, zone, cluster string) ([]*compute.Inst
 			page, token, err = c.listAll(call, s, want, token)
 		}
 		cancel()
-		if err != nil {
+		found = append(found, page...)
+		if errors.Is(err, errAway) {
+			away = err
+		} else if err != nil {
 			return nil, err
 		}
-		found = append(found, page...)
 		if token == "" {
-			return found, nil
+			return found, away
 		}
 	}
 }
@@ -96,18 +100,23 @@ func (c *Cloud) listAll(ctx context.Context, s *compute.Service, filter, token s
 	if err != nil {
 		return nil, "", err
 	}
-	if len(out.Unreachables) > 0 {
-		return nil, "", fail(cloud.Transient, "UNREACHABLE", "%v cannot be reached", out.Unreachables)
-	}
+	away := slices.Clone(out.Unreachables)
 	var found []*compute.Instance
 	for scope, part := range out.Items {
 		if part.Warning != nil && part.Warning.Code == "UNREACHABLE" {
-			return nil, "", fail(cloud.Transient, "UNREACHABLE", "%s cannot be reached", scope)
+			away = append(away, scope)
 		}
 		found = append(found, part.Instances...)
 	}
-	return found, out.NextPageToken, nil
+	if len(away) > 0 {
+		err = &cloud.Error{Kind: cloud.Transient, Cloud: Name, Code: "UNREACHABLE", Err: errAway,
+			Message: fmt.Sprintf("%v cannot be reached", away)}
+	}
+	return found, out.NextPageToken, err
 }
+
+// errAway says that what was found is without what some zones have.
+var errAway = errors.New("a zone cannot be reached")
 
 // machines describes instances as the broker knows them.
 func (c *Cloud) machines(found []*compute.Instance) []cloud.Machine {

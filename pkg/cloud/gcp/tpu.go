@@ -299,18 +299,23 @@ func (c *Cloud) terminateTPUs(ctx context.Context, at home, cluster string) erro
 	}
 	ctx, cancel := context.WithTimeout(ctx, readWithin)
 	defer cancel()
-	var zones []string
-	err = s.Projects.Locations.QueuedResources.List(c.location("-")).Fields("nextPageToken", "queuedResources/name").
-		Pages(ctx, func(page *tpu.ListQueuedResourcesResponse) error {
-			for _, q := range page.QueuedResources {
-				if parts := strings.Split(q.Name, "/"); len(parts) == 6 && parts[5] == c.queuedName(cluster) {
-					zones = append(zones, parts[3])
-				}
+	var zones, away []string
+	requests := s.Projects.Locations.QueuedResources.List(c.location("-"))
+	requests.Fields("nextPageToken", "unreachable", "queuedResources/name")
+	err = requests.Pages(ctx, func(page *tpu.ListQueuedResourcesResponse) error {
+		for _, q := range page.QueuedResources {
+			if parts := strings.Split(q.Name, "/"); len(parts) == 6 && parts[5] == c.queuedName(cluster) {
+				zones = append(zones, parts[3])
 			}
-			return nil
-		})
-	if err != nil {
+		}
+		away = append(away, page.Unreachable...)
+		return nil
+	})
+	switch {
+	case err != nil:
 		return err
+	case len(zones) == 0 && len(away) > 0: // it may be there
+		return fail(cloud.Transient, "UNREACHABLE", "%v cannot be reached", away)
 	}
 	for _, zone := range slices.Compact(zones) {
 		if err := c.endTPUs(ctx, zone, cluster); err != nil {

@@ -27,6 +27,9 @@ const (
 // word, pods are made for it.
 const fullFor, unboundFor = time.Minute, 5 * time.Minute
 
+// maxMessage bounds what is kept of the cluster's words, in bytes.
+const maxMessage = 1000
+
 // throttledFor is how long to wait where the API server does not say.
 const throttledFor = time.Second
 
@@ -40,7 +43,9 @@ func Typed(err error) error { //nolint:gocyclo // a line for each refusal
 	if err == nil || errors.As(err, &already) {
 		return err
 	}
-	e := &cloud.Error{Kind: cloud.Transient, Cloud: Name, Message: err.Error(), Err: err}
+	text := err.Error() // of a large gang, as many times the same
+	e := &cloud.Error{Kind: cloud.Transient, Cloud: Name,
+		Message: strings.ToValidUTF8(text[:min(len(text), maxMessage)], ""), Err: err}
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
 		return e

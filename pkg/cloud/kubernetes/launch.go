@@ -291,8 +291,12 @@ func (g *gang) started(ctx context.Context) ([]corev1.Pod, error) {
 		}
 		running := 0
 		for i := range pods {
-			if why := refusedImage(&pods[i]); why != "" {
-				return nil, fail(cloud.Invalid, codeImage, "pod %s: %s", pods[i].Name, why)
+			if why, own := refusedImage(&pods[i]); why != "" {
+				kind := cloud.Invalid
+				if own || g.spec.Container == "" { // the deployment's: no fault of the task
+					kind = cloud.Quota
+				}
+				return nil, fail(kind, codeImage, "pod %s: %s", pods[i].Name, why)
 			}
 			if pods[i].Status.Phase == corev1.PodRunning {
 				running++
@@ -307,9 +311,10 @@ func (g *gang) started(ctx context.Context) ([]corev1.Pod, error) {
 	}
 }
 
-// refusedImage says why a container of a pod cannot start whatever time passes; empty where it may.
-func refusedImage(p *corev1.Pod) string {
-	for _, list := range [][]corev1.ContainerStatus{p.Status.InitContainerStatuses, p.Status.ContainerStatuses} {
+// refusedImage says why a container of a pod cannot start whatever time passes; empty where it may. init says that it
+// is the one that fetches the agent.
+func refusedImage(p *corev1.Pod) (why string, init bool) {
+	for i, list := range [][]corev1.ContainerStatus{p.Status.InitContainerStatuses, p.Status.ContainerStatuses} {
 		for _, s := range list {
 			w := s.State.Waiting
 			if w == nil {
@@ -317,11 +322,11 @@ func refusedImage(p *corev1.Pod) string {
 			}
 			switch w.Reason {
 			case "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "CreateContainerConfigError":
-				return strings.TrimSpace(fmt.Sprintf("%s of image %s: %s", w.Reason, s.Image, w.Message))
+				return strings.TrimSpace(fmt.Sprintf("%s of image %s: %s", w.Reason, s.Image, w.Message)), i == 0
 			}
 		}
 	}
-	return ""
+	return "", false
 }
 
 // withdraw removes what a launch that failed has made, whatever has become of its caller.
@@ -329,5 +334,6 @@ func (g *gang) withdraw(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoWithin)
 	defer cancel()
 	g.c.withdrawn(g.spec.Cluster)
-	return g.c.remove(ctx, g.place, g.spec.Cluster)
+	_, err := g.c.remove(ctx, g.place, g.spec.Cluster)
+	return err
 }

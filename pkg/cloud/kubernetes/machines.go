@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -104,17 +105,33 @@ func (c *Cloud) Terminate(ctx context.Context, cluster string) error {
 		return Typed(err)
 	}
 	defer release()
-	return each(c.places(cluster), func(p *Place) error { return Typed(c.remove(ctx, p, cluster)) })
+	// A cluster is in one place. Where it was found, it does not matter what others did not answer.
+	places := c.places(cluster)
+	silent := make([]error, len(places))
+	var found atomic.Bool
+	err = driver.Each(len(places), max(len(places), 1), func(i int) error {
+		n, err := c.remove(ctx, places[i], cluster)
+		if n > 0 {
+			found.Store(true)
+			return Typed(err)
+		}
+		silent[i] = Typed(err)
+		return nil
+	})
+	if err != nil || found.Load() {
+		return err
+	}
+	return errors.Join(silent...)
 }
 
 // remove ends a cluster's pods and removes its Secret. By then its agents have nothing left to do: they get the word
-// that they are to end, and a moment.
-func (c *Cloud) remove(ctx context.Context, p *Place, cluster string) error {
+// that they are to end, and a moment. It returns how many pods there were.
+func (c *Cloud) remove(ctx context.Context, p *Place, cluster string) (int, error) {
 	const moment = 2 // seconds
 	core := p.Client.CoreV1()
 	pods, err := p.pods(ctx, c.selector(cluster))
 	if err != nil {
-		return err
+		return 0, err
 	}
 	err = driver.Each(len(pods), callsAtOnce, func(i int) error {
 		if pods[i].Annotations[noteCluster] != cluster {
@@ -124,7 +141,7 @@ func (c *Cloud) remove(ctx context.Context, p *Place, cluster string) error {
 			string(pods[i].UID))}
 		return gone(core.Pods(p.Namespace).Delete(ctx, pods[i].Name, o))
 	})
-	return errors.Join(err, c.ungroup(ctx, p, cluster),
+	return len(pods), errors.Join(err, c.ungroup(ctx, p, cluster),
 		gone(core.Secrets(p.Namespace).Delete(ctx, c.groupName(cluster), metav1.DeleteOptions{})))
 }
 

@@ -1,0 +1,59 @@
+package activity_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
+
+	"github.com/tradewind-broker/tradewind/internal/lambdahost/activity"
+)
+
+// busy is an account whose mappings take no change while another is under way, as Lambda's do.
+type busy struct{ *account }
+
+func (b busy) UpdateEventSourceMapping(ctx context.Context, in *lambda.UpdateEventSourceMappingInput,
+	o ...func(*lambda.Options)) (*lambda.UpdateEventSourceMappingOutput, error) {
+	if s := b.mappings[*in.UUID]; s == "Enabling" || s == "Disabling" {
+		return nil, &lambdatypes.ResourceInUseException{
+			Message: aws.String("Cannot update the event source mapping due to update in progress.")}
+	}
+	return b.account.UpdateEventSourceMapping(ctx, in, o...)
+}
+
+func TestPollingComesBackAfterALookThatFailed(t *testing.T) {
+	a := busy{&account{mappings: map[string]string{"tw-bid": "Enabled"}}}
+	s := &activity.AWS{Scheduler: a, Lambda: a, Group: "tw", Functions: []string{"tw-bid"}}
+	ctx := context.Background()
+	open := false
+	looks := 0
+	idle := func(context.Context) (bool, error) {
+		looks++
+		was := !open
+		if looks == 1 { // after the records were read, while the clouds are asked, a job is submitted: it switches on
+			open = true
+			if err := s.On(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return was, nil
+	}
+	err := activity.Settle(ctx, s, idle, slog.New(slog.DiscardHandler))
+	var inUse *lambdatypes.ResourceInUseException
+	if !errors.As(err, &inUse) {
+		t.Fatalf("the test does not test: %v, %v", err, a.mappings)
+	}
+	a.mappings["tw-bid"] = "Disabled" // which Lambda is done with after some seconds
+	for range 10 {                    // reconcile: the same event again, and each minute from then on
+		if err := activity.Settle(ctx, s, idle, slog.New(slog.DiscardHandler)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if a.mappings["tw-bid"] != "Enabling" {
+		t.Errorf("work is open, and the queue is not polled: %v", a.mappings)
+	}
+}

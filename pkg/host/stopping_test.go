@@ -1,0 +1,100 @@
+package host_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/cloudkit"
+	"github.com/tradewind-broker/tradewind/internal/emulator/lambdacloud"
+	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/lambda"
+	"github.com/tradewind-broker/tradewind/pkg/host"
+)
+
+// What is said of a file that is no job may be larger than the bus takes.
+func TestOneBadFileStopsNothingElse(t *testing.T) {
+	dags, state := t.TempDir(), t.TempDir()
+	_, stop := serve(t, host.Options{State: state, DAGs: dags, TimeScale: 0.01})
+	bad := "apiVersion: v1\nkind: " + strings.Repeat("x", 300_000) + "\n"
+	if err := os.WriteFile(filepath.Join(dags, "bad.yaml"), []byte(bad), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(2 * time.Second)
+	stop()
+	h, _ := serve(t, host.Options{State: state, DAGs: t.TempDir(), TimeScale: 0.01}) // after a restart, without the file
+	submitted, err := h.Broker().Submit(t.Context(),
+		broker.Submission{Spec: job(t, "tasks: {a: {run: 'true', time: 1m}}")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 1000 {
+		d, err := h.Broker().JobDetail(context.Background(), submitted.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d.State == record.JobSucceeded {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	d, _ := h.Broker().JobDetail(context.Background(), submitted.ID)
+	t.Errorf("another job, 20 s later: %s %s", d.State, d.Reason)
+}
+
+// A launch that Ctrl-C breaks off may be carried out a moment later, when nobody hears of it.
+func TestStopEndsWhatWasBeingBought(t *testing.T) {
+	b := newBought(t)
+	asked := make(chan struct{}, 1)
+	late := make(chan struct{})
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/launch") {
+			body, _ := io.ReadAll(r.Body)
+			asked <- struct{}{}
+			<-r.Context().Done() // the broker is told to stop, and hangs up
+			go func() {
+				time.Sleep(500 * time.Millisecond) // the API has taken it in, and does it a moment later
+				again := r.Clone(context.Background())
+				again.Body = io.NopCloser(bytes.NewReader(body))
+				b.account.ServeHTTP(httptest.NewRecorder(), again)
+				close(late)
+			}()
+			return
+		}
+		b.account.ServeHTTP(w, r)
+	}))
+	t.Cleanup(front.Close)
+	b.options.Clouds[0].Kit.Open = func(_ context.Context, r cloudkit.Request) (*cloudkit.Opened, error) {
+		c := lambda.New(lambda.Config{Deployment: r.Deployment, Endpoint: front.URL, LaunchEvery: -1, Agents: r.Agents,
+			Graves: r.Graves, Regions: r.Settings.Regions, Log: r.Log,
+			Key: func(context.Context) (string, error) { return lambdacloud.DefaultKey, nil }})
+		return &cloudkit.Opened{Cloud: c, Checker: c, Regions: r.Settings.Regions}, nil
+	}
+	b.options.Addr = freeAddress(t)
+	b.options.PublicURL = "http://" + b.options.Addr
+	h, stop := serve(t, b.options)
+	_, err := h.Broker().Submit(t.Context(),
+		broker.Submission{Spec: job(t, "tasks: {a: {run: x, time: 1h, resources: {cpus: 2+}}}")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-asked
+	stop() // as Ctrl-C does; it reports no error
+	<-late
+	if left := b.account.Living(); len(left) > 0 {
+		t.Errorf("%v go on costing after a clean end", left)
+	} else {
+		return
+	}
+	if _, err := os.Stat(filepath.Join(b.options.State, "bought.json")); err != nil {
+		t.Errorf("and nothing notes that machines may be left: %v", err)
+	}
+}
