@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"os"
 	"sync/atomic"
 	"time"
 
@@ -66,6 +67,7 @@ func (s *saver) saveRunning(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	defer os.RemoveAll(s.dirs.snapshot) //nolint:errcheck // the next one empties it first
 	// What was written to mounts before counts for whoever resumes from it.
 	if err := s.mounts.settle(ctx); err != nil {
 		return err

@@ -65,11 +65,7 @@ func TestARangeOfWhichNothingComesIsAskedForAgain(t *testing.T) {
 		if gets.Add(1) != 2 {
 			return false
 		}
-		go b.Store.ServeHTTP(&cutOff{ResponseWriter: w, left: 1000, end: end}, r)
-		select {
-		case <-end:
-		case <-r.Context().Done():
-		}
+		b.Store.ServeHTTP(&cutOff{ResponseWriter: w, left: 1000, end: end, gone: r.Context().Done()}, r)
 		return true
 	}
 	done := make(chan error, 1)
@@ -87,19 +83,26 @@ func TestARangeOfWhichNothingComesIsAskedForAgain(t *testing.T) {
 	}
 }
 
-// cutOff passes on so many bytes, and then nothing more.
+// cutOff passes on so many bytes, and then nothing more until the test is over or nobody reads.
 type cutOff struct {
 	http.ResponseWriter
 	left int
-	end  chan struct{}
+	end  <-chan struct{}
+	gone <-chan struct{}
 }
 
+// Write implements http.ResponseWriter.
 func (c *cutOff) Write(p []byte) (int, error) {
 	n, err := c.ResponseWriter.Write(p[:min(len(p), c.left)])
-	c.left -= n
-	if c.left == 0 {
-		c.ResponseWriter.(http.Flusher).Flush()
-		<-c.end
+	if c.left -= n; c.left > 0 || err != nil {
+		return n, err
 	}
-	return n, err
+	if err := http.NewResponseController(c.ResponseWriter).Flush(); err != nil {
+		return n, err
+	}
+	select {
+	case <-c.end:
+	case <-c.gone:
+	}
+	return n, io.ErrClosedPipe
 }

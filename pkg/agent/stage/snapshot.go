@@ -23,7 +23,8 @@ func Unfinished(p string) bool {
 
 // Snapshot copies src to dst, which it empties first, as it was at one moment: nothing in src changed from the first
 // look at it to the last. When something does change it begins again, until ctx ends; then it fails with ErrChanging.
-// It returns src's Fingerprint. What cannot be kept is left out, and note is told of it.
+// It returns src's Fingerprint. What cannot be kept is left out, and note is told of it. The disk is the task's: where
+// there is no room for a copy it fails with ENOSPC before it takes any, and nothing stays of one that failed.
 func Snapshot(ctx context.Context, src, dst string, note func(string)) (fingerprint string, err error) {
 	from, err := os.OpenRoot(src)
 	if err != nil {
@@ -46,8 +47,14 @@ func Snapshot(ctx context.Context, src, dst string, note func(string)) (fingerpr
 	if err != nil && ctx.Err() != nil && last != nil {
 		err = last
 	}
+	if err != nil {
+		err = errors.Join(err, os.RemoveAll(dst))
+	}
 	return got, err
 }
+
+// spare is what a large copy leaves of the disk to the task, in bytes.
+const spare = 64 << 20
 
 func snapshotOnce(ctx context.Context, from *os.Root, dst string, scan Scan) (string, error) {
 	if err := os.RemoveAll(dst); err != nil {
@@ -65,6 +72,13 @@ func snapshotOnce(ctx context.Context, from *os.Root, dst string, scan Scan) (st
 	before, err := scan.list(ctx, from)
 	if err != nil {
 		return "", vanished(err)
+	}
+	need := int64(0)
+	for i := range before {
+		need += before[i].Size
+	}
+	if err := Room(dst, need+min(need, spare)); err != nil {
+		return "", err
 	}
 	for i := range before {
 		if err := copyEntry(ctx, from, to, &before[i]); err != nil {

@@ -23,6 +23,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/singleflight"
+
 	"github.com/tradewind-broker/tradewind/internal/atomicfile"
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
@@ -49,6 +51,9 @@ type Store struct {
 	root *os.Root
 	dir  string // as the keys of file URIs have it: absolute, with slashes, without the first and the last one
 	opts Options
+	// completing are uploads that are being completed, by their folders. Who asks again meanwhile, as no answer came in
+	// time, gets the answer of the first.
+	completing singleflight.Group
 }
 
 // Options are what a Store is told. BaseURL is needed.
@@ -210,10 +215,13 @@ func (s *Store) Complete(_ context.Context, uri, upload string, parts []grant.Up
 	if err != nil {
 		return err
 	}
-	if err := s.join(name, dir, parts); err != nil {
-		return fmt.Errorf("filegrant: complete %s: %w", o, err)
-	}
-	return s.root.RemoveAll(dir)
+	_, err, _ = s.completing.Do(dir, func() (any, error) {
+		if err := s.join(name, dir, parts); err != nil {
+			return nil, fmt.Errorf("filegrant: complete %s: %w", o, err)
+		}
+		return nil, s.root.RemoveAll(dir)
+	})
+	return err
 }
 
 // join writes the parts one after the other into the object.
