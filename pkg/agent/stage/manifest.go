@@ -120,16 +120,31 @@ type File struct {
 // regular says whether f has content.
 func (f *File) regular() bool { return f.Link == "" && !f.Dir }
 
-// only is a manifest of those files that lie at some paths or below them: what is left of a directory of which not all
-// is wanted.
+// only is a manifest of those files that lie at some paths or below them, and of what links among them lead to: what is
+// left of a directory of which not all is wanted.
 func (m *Manifest) only(paths []string) *Manifest {
+	var wanted []string
+	for _, p := range paths {
+		wanted = append(wanted, path.Clean(p))
+	}
+	in := func(p string) bool {
+		return slices.ContainsFunc(wanted, func(w string) bool {
+			return w == "." || p == w || strings.HasPrefix(p, w+"/")
+		})
+	}
+	for more := true; more; {
+		more = false
+		for i := range m.Files {
+			f := &m.Files[i]
+			if to := path.Join(path.Dir(f.Path), f.Link); f.Link != "" && in(f.Path) && !in(to) {
+				wanted, more = append(wanted, to), true
+			}
+		}
+	}
 	some := *m
 	some.Files = nil
 	for i := range m.Files {
-		if slices.ContainsFunc(paths, func(p string) bool {
-			p = path.Clean(p)
-			return p == "." || m.Files[i].Path == p || strings.HasPrefix(m.Files[i].Path, p+"/")
-		}) {
+		if in(m.Files[i].Path) {
 			some.Files = append(some.Files, m.Files[i])
 		}
 	}

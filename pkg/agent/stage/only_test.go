@@ -1,0 +1,34 @@
+package stage
+
+import (
+	"slices"
+	"testing"
+)
+
+// A child that is brought a part of what its parent left is brought what the links in it lead to, too.
+func TestAPartOfAManifestHasWhatItsLinksLeadTo(t *testing.T) {
+	m := &Manifest{Files: []File{
+		{Path: "latest", Link: "runs/42"}, {Path: "other"}, {Path: "runs/41/model"},
+		{Path: "runs/42/config", Link: "../../shared"}, {Path: "runs/42/model"}, {Path: "shared"},
+	}}
+	for want, paths := range map[string][]string{
+		"latest runs/42/config runs/42/model shared": {"./latest"},
+		"other":         {"other"},
+		"runs/41/model": {"runs/41"},
+	} {
+		got := ""
+		for _, f := range m.only(paths).Files {
+			if got != "" {
+				got += " "
+			}
+			got += f.Path
+		}
+		if got != want {
+			t.Errorf("of %v there is %q, not %q", paths, got, want)
+		}
+	}
+	all := m.only([]string{"."})
+	if !slices.EqualFunc(all.Files, m.Files, func(a, b File) bool { return a.Path == b.Path }) {
+		t.Errorf("all of it is %v", all.Files)
+	}
+}
