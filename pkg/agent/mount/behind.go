@@ -29,6 +29,7 @@ type behind struct {
 	send   func(ctx context.Context, dir string, files []string) error
 	remove func(ctx context.Context, file string) error
 	forget func(ctx context.Context) error // has rclone look at the store anew
+	fits   func(name string) bool          // whether an object can have a name; nil is always
 
 	stop context.CancelFunc
 	done sync.WaitGroup
@@ -281,6 +282,8 @@ func (b *behind) scan(ctx context.Context) (*contents, error) {
 			}
 		case isWhiteout(info):
 			out.white = append(out.white, name)
+		case b.fits != nil && !b.fits(filepath.ToSlash(name)):
+			out.unkept[name] = true
 		case info.Mode()&fs.ModeSymlink != 0:
 			// No store has links: what one points to is copied, as it is of outputs.
 			if info, err = root.Stat(name); err != nil || !info.Mode().IsRegular() {
@@ -354,8 +357,8 @@ func (b *behind) unsent() (left []string, arrived int) {
 	return left, len(b.sent)
 }
 
-// Unkept are names below a mount that no store can keep: links to directories or to what lies elsewhere, sockets and
-// the like.
+// Unkept are names below a mount that no store can keep: those that are not UTF-8, or have a backslash or a line break,
+// links to directories or to what lies elsewhere, sockets and the like.
 func (m *Mount) Unkept() []string {
 	if m.behind == nil {
 		return nil

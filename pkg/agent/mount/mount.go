@@ -103,7 +103,7 @@ func Start(ctx context.Context, s Spec, c grant.Credentials) (_ *Mount, err erro
 	}
 	defer log.Close() //nolint:errcheck // rclone has its own
 	if over, ok := newOverlay(s); ok {
-		m.behind = &behind{overlay: over, send: s.Upload, remove: m.remover, forget: m.anew}
+		m.behind = &behind{overlay: over, send: s.Upload, remove: m.remover, forget: m.anew, fits: m.fits}
 	}
 	m.tree, err = proc.Start(proc.Spec{
 		Argv: append([]string{s.Program}, m.arguments()...), Dir: s.Dir, Env: m.config.environ(s.Environ), Output: log,
@@ -179,6 +179,12 @@ func (m *Mount) arguments() []string {
 // root (fuse(8), allow_other).
 func othersMay() bool {
 	return os.Geteuid() == 0 || fuseConfAllows("/etc/fuse.conf")
+}
+
+// fits says whether an object of the mount can have a name.
+func (m *Mount) fits(name string) bool {
+	_, err := grant.Below(m.spec.URI, name)
+	return err == nil
 }
 
 // ready waits until it is mounted.

@@ -1,0 +1,44 @@
+package mount
+
+import (
+	"context"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/grant"
+)
+
+// A file with a name that no object can have keeps no other file from being uploaded: it is told of as not kept.
+func TestANameThatNoObjectCanHaveKeepsNoOtherFromTheStore(t *testing.T) {
+	var sent []string
+	b, _ := folder(t, nil)
+	b.fits = func(name string) bool {
+		_, err := grant.Below("s3://bucket/out/", name)
+		return err == nil
+	}
+	b.send = func(_ context.Context, _ string, files []string) error {
+		for _, f := range files {
+			if !b.fits(f) {
+				t.Errorf("%q is sent", f)
+			}
+		}
+		sent = append(sent, files...)
+		return nil
+	}
+	bad := []string{"a\nb", `a\b`, "caf\xe9.txt"} // the last of an archive, in Latin-1
+	for _, name := range bad {
+		if err := os.WriteFile(filepath.Join(b.upper, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.flush(t.Context(), time.Second); err != nil || len(sent) == 0 {
+		t.Errorf("sent is %q: %v", sent, err)
+	}
+	if unkept := slices.Sorted(maps.Keys(b.unkept)); !slices.Equal(unkept, bad) {
+		t.Errorf("not kept is %q", unkept)
+	}
+}
