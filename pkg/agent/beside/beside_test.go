@@ -31,9 +31,9 @@ func TestACommandThatEndedByItselfSaysItsCodeThoughTheAttemptIsOver(t *testing.T
 		exit         int
 		reason       string
 	}{
-		// What it leaves behind ignores SIGTERM, and says when the command itself has gone.
-		{"ended", `me=$$
-			(trap "" TERM; while kill -0 $me; do sleep 0.01; done 2>/dev/null; echo now; sleep 1000) & exit 3`, 3, ""},
+		// What it leaves behind ignores SIGTERM from its beginning, and says when the command itself has gone.
+		{"ended", `me=$$; trap "" TERM
+			(while kill -0 $me; do sleep 0.01; done 2>/dev/null; echo now; sleep 1000) & exit 3`, 3, ""},
 		{"cut off", `echo now; exec sleep 1000`, 0, "the attempt is over"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
