@@ -18,7 +18,8 @@ func TestOneEventThatNoBusTakesHoldsUpNoOther(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := newRig(t, events.FnReconcile, func(h *lambdahost.Host) error { h.Ports.Bus = b; return nil }, lambdahost.Leftovers)
+	onBus := func(h *lambdahost.Host) error { h.Ports.Bus = b; return nil }
+	r := newRig(t, events.FnReconcile, onBus, lambdahost.Leftovers)
 	body, err := events.New("large", "tradewind/test", nine.Add(-2*time.Minute), events.DAGReplan{Job: "a",
 		Reason: strings.Repeat("exceeded quota ", 20_000)}).MarshalJSON()
 	if err != nil || len(body) <= bus.MaxMessageBytes || len(body) > store.MaxItemBytes {

@@ -19,7 +19,8 @@ import (
 // A checkpoint that there is no room to copy is not begun: the task's own next write would fail.
 func TestACheckpointLeavesTheDiskToTheTask(t *testing.T) {
 	disk := t.TempDir()
-	if out, err := exec.CommandContext(t.Context(), "mount", "-t", "tmpfs", "-o", "size=24m", "none", disk).CombinedOutput(); err != nil {
+	mount := exec.CommandContext(t.Context(), "mount", "-t", "tmpfs", "-o", "size=24m", "none", disk)
+	if out, err := mount.CombinedOutput(); err != nil {
 		t.Skipf("this user cannot mount: %s", out)
 	}
 	t.Cleanup(func() { _ = exec.CommandContext(context.Background(), "umount", "-l", disk).Run() })
