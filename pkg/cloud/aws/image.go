@@ -128,7 +128,7 @@ func ofImage(spec cloud.LaunchSpec, err error) error {
 	missing := cloud.KindOf(Typed(err)) == cloud.Invalid &&
 		(codeOf(err) == "ParameterNotFound" || strings.HasPrefix(codeOf(err), "InvalidAMIID."))
 	switch {
-	case err != nil && missing && spec.Image == "":
+	case missing && spec.ImageFault() == cloud.Quota:
 		return fail(cloud.Quota, "NoImage", "the image for %s is not in %s: %v", spec.Offer.InstanceType,
 			spec.Offer.Region, Typed(err))
 	case !ofParameter && !isCode(err, "AuthFailure"):

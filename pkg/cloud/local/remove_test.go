@@ -2,28 +2,32 @@ package local
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 )
 
-// A task may leave folders that their owner may not write to, as Go's module cache has them.
-func TestAReadOnlyFolderOfATaskIsRemoved(t *testing.T) {
-	if os.Geteuid() == 0 {
-		t.Skip("root may remove everything")
-	}
-	dir := t.TempDir()
-	mod := filepath.Join(dir, "0", workName, "attempts", "1", "home", "go", "pkg", "mod", "m@v1")
-	if err := os.MkdirAll(mod, 0o700); err != nil {
+// What a task has mounted itself stays where it lies when its machine's folder goes.
+func TestWhatATaskHasMountedItselfStays(t *testing.T) {
+	dir, precious := t.TempDir(), t.TempDir()
+	point := filepath.Join(dir, "0", workName, "x")
+	if err := os.MkdirAll(point, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(mod, "go.mod"), nil, 0o400); err != nil {
+	if err := os.WriteFile(filepath.Join(precious, "there"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chmod(mod, 0o555); err != nil {
-		t.Fatal(err)
+	if out, err := exec.Command("mount", "--bind", precious, point).CombinedOutput(); err != nil {
+		t.Skipf("this user cannot mount: %s", out)
 	}
-	t.Cleanup(func() { _ = os.Chmod(mod, 0o700) })
+	t.Cleanup(func() { _ = exec.Command("umount", "-l", point).Run() })
 	if err := removeDir(dir); err != nil {
-		t.Errorf("the machine is never ended: %v", err)
+		t.Error(err)
+	}
+	if _, err := os.Stat(filepath.Join(precious, "there")); err != nil {
+		t.Error("what was mounted is gone: ", err)
+	}
+	if _, err := os.Stat(dir); err == nil {
+		t.Error("the folder is left")
 	}
 }

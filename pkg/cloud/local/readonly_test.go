@@ -1,0 +1,29 @@
+package local
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// A task may leave folders that their owner may not write to, as Go's module cache has them.
+func TestAReadOnlyFolderOfATaskIsRemoved(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("root may remove everything")
+	}
+	dir := t.TempDir()
+	mod := filepath.Join(dir, "0", workName, "attempts", "1", "home", "go", "pkg", "mod", "m@v1")
+	if err := os.MkdirAll(mod, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(mod, "go.mod"), nil, 0o400); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(mod, 0o555); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Chmod(mod, 0o700) })
+	if err := removeDir(dir); err != nil {
+		t.Errorf("the machine is never ended: %v", err)
+	}
+}
