@@ -66,8 +66,8 @@ func (c *Checker) billOf(s *Job, cluster string, by weather.Course) float64 {
 // and those whose attempt is booked had ended by then.
 func (c *Checker) untold(s *Job) float64 {
 	usd := 0.0
-	for _, k := range s.order {
-		id, a := record.ClusterID(k.job, k.task, k.attempt), s.attempts[k]
+	for _, a := range s.order {
+		id := a.cluster
 		switch listing := weather.ListingOf(a.Offer); {
 		case !a.Offer.Spot:
 		case s.released[id].IsZero():
@@ -107,12 +107,12 @@ func (c *Checker) passedOver(s *Job, cluster, listing string) float64 {
 // booked compares what each attempt is said to have cost with what its machines did, at the prices that the broker had
 // heard of when it was booked: never less, if the broker had heard of them, and not much more.
 func (c *Checker) booked(s *Job) {
-	for _, k := range s.order {
-		id, a := record.ClusterID(k.job, k.task, k.attempt), s.attempts[k]
+	for _, a := range s.order {
+		id := a.cluster
 		if a.Assigned() {
 			continue // nobody sends a bill
 		}
-		least, most := c.bills(s, a, id)
+		least, most := c.bills(s, a.Attempt, id)
 		refused := a.Outcome == record.OutcomeRefused
 		heard := s.heard[id] || refused && a.Reason == s.late[id]
 		if refused && s.unended[id] {
@@ -121,7 +121,8 @@ func (c *Checker) booked(s *Job) {
 		if heard && a.USD < least-Rounding {
 			c.Violatef(InvBooked, "%s is booked with %.6f USD, its machines cost %.6f", id, a.USD, least)
 		}
-		if over := c.dearest(a, s.released[id]) * float64(a.Nodes) * missedFor.Hours(); !c.Stormy && a.USD > most+over {
+		over := c.dearest(a.Attempt, s.released[id]) * float64(a.Nodes) * missedFor.Hours()
+		if !c.Stormy && a.USD > most+over {
 			c.Violatef(InvBooked, "%s is booked with %.6f USD, its machines cost only %.6f", id, a.USD, most)
 		}
 	}

@@ -144,6 +144,7 @@ type Checker struct {
 	touched  []*Job
 	gangs    gangChecker
 	grown    []string // queues that hold more than before the transaction
+	reserves bool     // it has changed a cluster on reserved capacity
 	pool     poolChecker
 	policy   policyChecker
 	reclaim  reclaimChecker
@@ -159,6 +160,14 @@ type Checker struct {
 type attemptKey struct {
 	job           string
 	task, attempt int
+}
+
+// attemptState is an attempt, as committed.
+type attemptState struct {
+	attemptKey
+	record.Attempt
+	cluster string // the ID of its cluster
+	settled bool   // schedule has taken back what it held
 }
 
 // refusal is what a cloud said of a launch.
@@ -190,8 +199,8 @@ type Job struct {
 	Tasks        map[int]record.Task
 	finished     map[int]int       // step in which a task succeeded
 	led          map[int]time.Time // when a gang's chief had
-	attempts     map[attemptKey]record.Attempt
-	order        []attemptKey
+	attempts     map[attemptKey]*attemptState
+	order        []*attemptState // those that were admitted, by when
 	clusters     map[string]record.Cluster
 	closed       map[string]moment    // when a cluster's attempt was over
 	lingered     map[string]time.Time // since when a cluster is kept whose task has failed; zero when it has been left
@@ -209,7 +218,6 @@ type Job struct {
 	changed      time.Time         // when the job's record was
 	planned      time.Time         // when the plan in force was committed
 	freed        map[attemptKey]string
-	settled      map[attemptKey]bool
 	machines     []*Machine
 	rests        bool      // reconcile and tick read no more than its line
 	Promised     bool      // its deadline is one that must be kept
@@ -243,18 +251,28 @@ func (c *Checker) state(id string) *Job {
 	if !ok {
 		s = &Job{
 			ID: id, Tasks: map[int]record.Task{}, finished: map[int]int{}, led: map[int]time.Time{},
-			attempts: map[attemptKey]record.Attempt{},
+			attempts: map[attemptKey]*attemptState{},
 			clusters: map[string]record.Cluster{}, closed: map[string]moment{}, lingered: map[string]time.Time{},
 			leases: map[string]time.Time{},
 			late:   map[string]string{}, unended: map[string]bool{},
 			heard: map[string]bool{}, released: map[string]time.Time{}, told: map[string]time.Time{},
 			served: map[int]time.Time{}, waiting: map[int]int{}, entered: map[int]time.Time{},
-			freed: map[attemptKey]string{}, settled: map[attemptKey]bool{},
+			freed: map[attemptKey]string{},
 		}
 		c.Jobs[id] = s
 		c.order = append(c.order, s)
 	}
 	return s
+}
+
+// attempt returns an attempt of the job, empty where it was not admitted.
+func (s *Job) attempt(k attemptKey) *attemptState {
+	a, ok := s.attempts[k]
+	if !ok {
+		a = &attemptState{attemptKey: k, cluster: record.ClusterID(k.job, k.task, k.attempt)}
+		s.attempts[k] = a
+	}
+	return a
 }
 
 // All are the jobs, as they were accepted.
@@ -452,10 +470,11 @@ func (c *Checker) emitted(e *store.Event) {
 // settle notes that schedule has taken back what an attempt held.
 func (c *Checker) settle(k attemptKey) {
 	s := c.state(k.job)
-	if s.settled[k] {
+	a := s.attempt(k)
+	if a.settled {
 		c.Violatef(InvLedger, "attempt %v is settled twice", k)
 	}
-	s.settled[k] = true
+	a.settled = true
 	c.month.settled = append(c.month.settled, k)
 	c.touch(s)
 }

@@ -165,9 +165,9 @@ func (c *Checker) cause(s *Job) {
 	if strings.Contains(j.Reason, "allows") && (c.bounded(j.Queue) || c.narrow(s)) {
 		return
 	}
-	for _, k := range s.order {
-		c.checkPaid(s, k)
-		if s.attempts[k].Outcome == record.OutcomeBudget && (j.BudgetUSD > 0 || s.attempts[k].Monthly) {
+	for _, a := range s.order {
+		c.checkPaid(s, a)
+		if a.Outcome == record.OutcomeBudget && (j.BudgetUSD > 0 || a.Monthly) {
 			return
 		}
 	}

@@ -159,22 +159,23 @@ func taskName(s *Job, i int) string {
 // attemptRecord checks an attempt against what it was.
 func (c *Checker) attemptRecord(s *Job, a record.Attempt) {
 	k := attemptKey{a.Job, a.Task, a.Number}
-	old, known := s.attempts[k]
-	s.attempts[k] = a
-	if !known {
-		s.order = append(s.order, k)
+	of := s.attempt(k)
+	old := of.Attempt
+	of.Attempt = a
+	if old.Number == 0 {
+		s.order = append(s.order, of)
 		c.poolAttempt(a)
 		c.checkMoved(s, a)
 		c.checkPlaced(s, a)
 		c.checkOvertaken(s, a)
 		c.checkAdmitted(s, a)
 		if a.Number != 1 {
-			if _, ok := s.attempts[attemptKey{a.Job, a.Task, a.Number - 1}]; !ok {
+			if before := s.attempt(attemptKey{a.Job, a.Task, a.Number - 1}); before.Number == 0 {
 				c.Violatef(InvAttempt, "attempt %v follows none", k)
 			}
 		}
 		for _, other := range s.order {
-			if other != k && other.task == k.task && s.attempts[other].Outcome == "" && !s.serves(k.task) {
+			if other != of && other.task == k.task && other.Outcome == "" && !s.serves(k.task) {
 				c.Violatef(InvAttempt, "attempts %d and %d of task %d of %s are open", other.attempt, k.attempt,
 					k.task, s.ID)
 			}
@@ -187,7 +188,7 @@ func (c *Checker) attemptRecord(s *Job, a record.Attempt) {
 	if old.Outcome != "" && old.Outcome != a.Outcome {
 		c.Violatef(InvAttempt, "attempt %v had ended (%s) and is %q", k, old.Outcome, a.Outcome)
 	}
-	if s.settled[k] && !reflect.DeepEqual(old, a) {
+	if of.settled && !reflect.DeepEqual(old, a) {
 		c.Violatef(InvLedger, "attempt %v changes after it was settled", k)
 	}
 	if old.Outcome == "" && a.Outcome != "" {
@@ -248,8 +249,8 @@ func (c *Checker) close(s *Job, id string) {
 
 // derive takes what a cluster's record says of its attempt and its task as if their own said it.
 func (c *Checker) derive(s *Job, cl record.Cluster) {
-	a, known := s.attempts[attemptKey{cl.Job, cl.Task, cl.Attempt}]
-	if known && a.Outcome == "" && cl.Outcome == record.OutcomeSucceeded {
+	a := s.attempt(attemptKey{cl.Job, cl.Task, cl.Attempt}).Attempt
+	if a.Number != 0 && a.Outcome == "" && cl.Outcome == record.OutcomeSucceeded {
 		a.Outcome, a.Ended = cl.Outcome, cl.Ended
 		c.attemptRecord(s, a)
 	}
@@ -287,6 +288,7 @@ func (c *Checker) clusterRecord(s *Job, id string, w *store.Write) {
 		}
 	}
 	s.clusters[id] = cl
+	c.reserves = c.reserves || cl.Offer.Reservation != ""
 	c.derive(s, cl)
 	c.checkGang(s, old, cl)
 	c.checkStopped(s, old, cl)

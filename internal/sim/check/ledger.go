@@ -25,14 +25,13 @@ const Rounding = 1e-6
 // checkLedger compares a ledger with the attempts that were admitted and are not settled.
 func (c *Checker) checkLedger(s *Job) {
 	open, reserved, spent := 0, 0.0, 0.0
-	for _, k := range s.order {
-		a := s.attempts[k]
-		if s.settled[k] {
+	for _, a := range s.order {
+		if a.settled {
 			spent += a.USD
 			continue
 		}
 		open++
-		if cl, ok := s.clusters[record.ClusterID(k.job, k.task, k.attempt)]; ok {
+		if cl, ok := s.clusters[a.cluster]; ok {
 			reserved += cl.ReservedUSD
 		} else {
 			reserved += a.ReservedUSD
@@ -59,9 +58,9 @@ func (c *Checker) checkQueue(q record.Queue) {
 			continue
 		}
 		running += s.Ledger.Outstanding
-		for _, k := range s.order {
-			if !s.settled[k] {
-				vcpu += s.attempts[k].VCPU
+		for _, a := range s.order {
+			if !a.settled {
+				vcpu += a.VCPU
 			}
 		}
 	}

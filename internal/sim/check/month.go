@@ -67,7 +67,7 @@ func (c *Checker) checkMonths() {
 	m := &c.month
 	for _, k := range m.settled {
 		s := c.state(k.job)
-		m.spent[s.Record.Queue] += s.attempts[k].USD
+		m.spent[s.Record.Queue] += s.attempt(k).USD
 	}
 	for _, name := range m.changed {
 		q := c.queues[name]
@@ -120,12 +120,11 @@ func (c *Checker) asideOf(queue string) (sum float64) {
 		if s.Record.Queue != queue {
 			continue
 		}
-		for _, k := range s.order {
-			a := s.attempts[k]
-			if s.settled[k] || !a.Monthly {
+		for _, a := range s.order {
+			if a.settled || !a.Monthly {
 				continue
 			}
-			if cl, ok := s.clusters[record.ClusterID(k.job, k.task, k.attempt)]; ok {
+			if cl, ok := s.clusters[a.cluster]; ok {
 				sum += cl.ReservedUSD
 			} else {
 				sum += a.ReservedUSD
@@ -140,12 +139,11 @@ func (c *Checker) asideOf(queue string) (sum float64) {
 const plenty = 2.5
 
 // checkPaid checks that nothing was admitted with so little money that it could not be bought: what is short waits.
-func (c *Checker) checkPaid(s *Job, k attemptKey) {
-	a := s.attempts[k]
+func (c *Checker) checkPaid(s *Job, a *attemptState) {
 	if a.Outcome != record.OutcomeBudget || !a.Monthly || !a.Launched.IsZero() || s.Record.BudgetUSD > 0 {
 		return
 	}
-	hours := record.Hours(s.user.Spec.Tasks[k.task].Time.Default + c.cfg.Overhead)
+	hours := record.Hours(s.user.Spec.Tasks[a.task].Time.Default + c.cfg.Overhead)
 	expected := a.Offer.USDPerHour * float64(a.Nodes) * hours
 	if a.ReservedUSD >= expected {
 		return // a launch that hung for longer than its time
@@ -159,5 +157,6 @@ func (c *Checker) checkPaid(s *Job, k attemptKey) {
 			break
 		}
 	}
-	c.Violatef(InvMonth, "attempt %v was admitted with %.6f USD, too little to buy anything", k, a.ReservedUSD)
+	c.Violatef(InvMonth, "attempt %v was admitted with %.6f USD, too little to buy anything", a.attemptKey,
+		a.ReservedUSD)
 }

@@ -76,12 +76,11 @@ func (c *Checker) checkPlaced(s *Job, a record.Attempt) {
 		if o == s || o.user == nil || !record.IsPlaced(o.user.Spec) {
 			continue
 		}
-		for _, k := range o.order {
-			other := o.attempts[k]
+		for _, other := range o.order {
 			if other.Outcome != "" {
 				continue
 			}
-			there := c.standsAt(other)
+			there := c.standsAt(other.Attempt)
 			of := &o.user.Spec.Tasks[other.Task]
 			for _, rule := range against(t, of) {
 				c.Count("apart from another")
@@ -132,9 +131,9 @@ func (c *Checker) checkGroups(s *Job, a record.Attempt, mine []place) {
 			continue
 		}
 		all := slices.Clone(mine)
-		for _, k := range s.order {
-			if o := s.attempts[k]; k.task != a.Task && o.Outcome == "" && g.Has(k.task) {
-				all = append(all, c.standsAt(o)...)
+		for _, o := range s.order {
+			if o.task != a.Task && o.Outcome == "" && g.Has(o.task) {
+				all = append(all, c.standsAt(o.Attempt)...)
 			}
 		}
 		c.Count("spread or packed")

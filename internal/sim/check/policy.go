@@ -60,9 +60,9 @@ func (c *Checker) checkSpaces(q record.Queue) {
 		if s.Record.Queue != q.Name || s.Record.Namespace == "" {
 			continue
 		}
-		for _, k := range s.order {
-			if !s.settled[k] {
-				one := record.Held{Tasks: 1, VCPU: s.attempts[k].VCPU}
+		for _, a := range s.order {
+			if !a.settled {
+				one := record.Held{Tasks: 1, VCPU: a.VCPU}
 				held[s.Record.Namespace] = held[s.Record.Namespace].Plus(one)
 			}
 		}

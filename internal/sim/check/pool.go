@@ -115,11 +115,10 @@ func (c *Checker) poolAttempt(a record.Attempt) {
 func (c *Checker) checkAssigned() {
 	for _, cluster := range c.pool.fresh {
 		s := c.Jobs[record.ClusterJob(cluster)]
-		k, known := s.keyOf(cluster)
-		if !known {
+		a := s.attemptOf(cluster)
+		if a == nil {
 			continue
 		}
-		a := s.attempts[k]
 		hosts := c.assignedTo(a.Offer.Region, cluster)
 		for rank, host := range a.Hosts {
 			if hosts[rank] != host {
@@ -174,7 +173,7 @@ func (c *Checker) checkFreed(cluster string) {
 		cl.State == record.ClusterLaunching) {
 		return
 	}
-	if k, known := s.keyOf(cluster); known && s.attempts[k].Outcome == "" {
+	if a := s.attemptOf(cluster); a != nil && a.Outcome == "" {
 		c.Violatef(InvAssignment, "%s is taken out of its pool while it lasts", cluster)
 	}
 }
@@ -216,11 +215,11 @@ func (c *Checker) checkNeeded(pool, machine string, use record.PoolUse) {
 		return
 	}
 	_, open := s.clusters[use.Cluster]
-	k, known := s.keyOf(use.Cluster)
+	a := s.attemptOf(use.Cluster)
 	switch since, noted := c.pool.since[use.Cluster]; {
-	case !known:
+	case a == nil:
 		c.Violatef(InvAssignment, "%s/%s is assigned to %s, of which there is no attempt", pool, machine, use.Cluster)
-	case open, s.attempts[k].Outcome == "":
+	case open, a.Outcome == "":
 		delete(c.pool.since, use.Cluster)
 	case !noted:
 		c.pool.since[use.Cluster] = c.Now

@@ -5,18 +5,12 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog/capacity"
 )
 
-// checkReserved adds up who is at work on reserved capacity, by the clusters of the jobs that the transaction touched
-// and of all others.
+// checkReserved adds up who is at work on reserved capacity, where the transaction has changed a cluster on some.
 func (c *Checker) checkReserved() {
-	touched := false
-	for _, s := range c.touched {
-		for _, cl := range s.clusters {
-			touched = touched || cl.Offer.Reservation != ""
-		}
-	}
-	if !touched {
+	if !c.reserves {
 		return
 	}
+	c.reserves = false
 	used, there := map[string]capacity.Amount{}, map[string]capacity.Amount{}
 	for _, s := range c.order {
 		for _, cl := range s.clusters {

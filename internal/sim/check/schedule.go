@@ -80,9 +80,9 @@ func (c *Checker) ownHold(queue, resource string) (sum float64) {
 		if s.Record.Queue != queue {
 			continue
 		}
-		for _, k := range s.order {
-			if !s.settled[k] {
-				sum += s.attempts[k].Hold[resource]
+		for _, a := range s.order {
+			if !a.settled {
+				sum += a.Hold[resource]
 			}
 		}
 	}
@@ -123,7 +123,7 @@ func (c *Checker) checkGang(s *Job, old, cl record.Cluster) {
 	if len(cl.Nodes) != want {
 		c.Violatef(InvGang, "%s has %d machines of %d", cl.ID, len(cl.Nodes), want)
 	}
-	if a := s.attempts[attemptKey{cl.Job, cl.Task, cl.Attempt}]; a.Nodes != want || a.VCPU != cl.VCPU {
+	if a := s.attempt(attemptKey{cl.Job, cl.Task, cl.Attempt}); a.Nodes != want || a.VCPU != cl.VCPU {
 		c.Violatef(InvGang, "%s was admitted with %d machines of %d, and %g vCPUs of %g", cl.ID, a.Nodes, want,
 			a.VCPU, cl.VCPU)
 	}

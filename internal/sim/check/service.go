@@ -118,8 +118,8 @@ func (c *Checker) checkReplicas(s *Job) {
 func (s *Job) missedSince(task int) time.Time {
 	from := later(later(s.calm, s.planned), s.Record.Resumed())
 	from = later(later(from, s.served[task]), s.Tasks[task].ReadyAt)
-	for _, k := range s.order {
-		if a := s.attempts[k]; k.task == task && a.Outcome == record.OutcomeFailed {
+	for _, a := range s.order {
+		if a.task == task && a.Outcome == record.OutcomeFailed {
 			from = later(from, a.Ended)
 		}
 	}

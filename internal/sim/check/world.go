@@ -121,20 +121,17 @@ func (s *Job) made(cluster string) bool {
 	return slices.ContainsFunc(s.machines, func(m *Machine) bool { return m.Cluster == cluster })
 }
 
-// keyOf finds the attempt of the job that a cluster is for.
-func (s *Job) keyOf(cluster string) (k attemptKey, known bool) {
-	i := slices.IndexFunc(s.order, func(k attemptKey) bool {
-		return record.ClusterID(k.job, k.task, k.attempt) == cluster
-	})
+// attemptOf finds the attempt of the job that a cluster is for, nil where there is none.
+func (s *Job) attemptOf(cluster string) *attemptState {
+	i := slices.IndexFunc(s.order, func(a *attemptState) bool { return a.cluster == cluster })
 	if i < 0 {
-		return k, false
+		return nil
 	}
-	return s.order[i], true
+	return s.order[i]
 }
 
 func (s *Job) has(cluster string) bool {
-	_, known := s.keyOf(cluster)
-	return known
+	return s.attemptOf(cluster) != nil
 }
 
 // Launched checks that machines were meant to be bought, and not to be bought before. all are those of the same
@@ -270,14 +267,14 @@ func (s *Job) describe() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s is %s (%s), progress %s, plan %d, bids %d, ledger %+v", s.ID, s.Record.State, s.Record.Reason,
 		s.progress.Phases, s.Record.Plan.Version, s.Record.Bids.Version, s.Ledger)
-	for _, k := range s.order {
-		if s.settled[k] {
+	for _, a := range s.order {
+		if a.settled {
 			continue
 		}
-		a, t := s.attempts[k], s.Tasks[k.task]
-		fmt.Fprintf(&b, "; attempt %d of task %d (%s, try %d, plan %d, waiting %d) %q given back by %q", k.attempt,
-			k.task, t.State, t.Try, t.MinPlan, s.waiting[k.task], a.Outcome, s.freed[k])
-		if cl, ok := s.clusters[record.ClusterID(k.job, k.task, k.attempt)]; ok {
+		t := s.Tasks[a.task]
+		fmt.Fprintf(&b, "; attempt %d of task %d (%s, try %d, plan %d, waiting %d) %q given back by %q", a.attempt,
+			a.task, t.State, t.Try, t.MinPlan, s.waiting[a.task], a.Outcome, s.freed[a.attemptKey])
+		if cl, ok := s.clusters[a.cluster]; ok {
 			fmt.Fprintf(&b, " with a cluster %s %q %q", cl.State, cl.Outcome, cl.Command)
 		}
 	}

@@ -198,8 +198,8 @@ func InSpan(slots []*Slot, r Span) []*Slot {
 	return found
 }
 
-// Encode is a record as it is stored; nil for one that is removed.
-func Encode(w record.Write) ([]byte, error) {
+// Encode is a record as it is stored; nil for one that is removed. Whoever reads it next finds it decoded.
+func (k *Kept) Encode(w record.Write) ([]byte, error) {
 	if w.Value == nil {
 		return nil, nil
 	}
@@ -207,6 +207,7 @@ func Encode(w record.Write) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("broker: record %s: %w", w.Key, err)
 	}
+	k.records.wrote(w.Key, body, w.Value)
 	return body, nil
 }
 
@@ -346,7 +347,7 @@ func (d *Draft) Items() int { return d.count }
 // Apply takes a decision into the draft.
 func (d *Draft) Apply(x record.Decision) error {
 	for _, w := range x.Writes {
-		body, err := Encode(w)
+		body, err := d.Kept.Encode(w)
 		if err != nil {
 			return err
 		}

@@ -20,6 +20,7 @@ const decodedBytes = 12 << 20
 type decodedRecords struct {
 	*recent[store.Key]
 	owners sync.Map // of func(reflect.Value), by type
+	taken  sync.Map // as well, for values that were never stored: see asStored
 }
 
 // decodedRecord is a record as JSON and as a *T, neither of which anybody changes.
@@ -30,7 +31,7 @@ type decodedRecord struct {
 
 // decode reads the record of a slot. What it returns is the caller's own.
 func decode[T any](k *decodedRecords, s *Slot) (value T, err error) {
-	own := k.owner(reflect.TypeFor[T]())
+	own := ownerOf(&k.owners, reflect.TypeFor[T](), nil)
 	if d, ok := k.Get(s.Key).(*decodedRecord); ok && own != nil && bytes.Equal(d.body, s.Body) {
 		if kept, ok := d.value.(*T); ok {
 			value = *kept
@@ -49,31 +50,55 @@ func decode[T any](k *decodedRecords, s *Slot) (value T, err error) {
 	return value, nil
 }
 
-// owner returns what makes a copied value of a type own all it refers to; nil for a type of which that is not known.
-func (d *decodedRecords) owner(t reflect.Type) func(reflect.Value) {
-	if own, ok := d.owners.Load(t); ok {
+// wrote keeps a record as it was encoded, of which the value stays the caller's.
+func (d *decodedRecords) wrote(key store.Key, body []byte, value any) {
+	v := reflect.ValueOf(value)
+	own := ownerOf(&d.taken, v.Type(), asStored)
+	if own == nil {
+		return
+	}
+	kept := reflect.New(v.Type())
+	kept.Elem().Set(v)
+	own(kept.Elem())
+	d.Put(key, &decodedRecord{body, kept.Interface()}, 3*len(body))
+}
+
+// asStored makes a time what is read of it: without the reading of the monotonic clock, which stands still while a
+// laptop or a function sleeps.
+func asStored(v reflect.Value) {
+	if t, ok := v.Addr().Interface().(*time.Time); ok {
+		*t = t.Round(0)
+	}
+}
+
+// ownerOf returns what makes a copied value of a type own all it refers to, and does something to its times; nil for a
+// type of which that is not known.
+func ownerOf(known *sync.Map, t reflect.Type, times func(reflect.Value)) func(reflect.Value) {
+	if own, ok := known.Load(t); ok {
 		return own.(func(reflect.Value)) //nolint:forcetypeassert // nothing else is stored
 	}
-	own, known := owner(t)
+	own, found := owner(t, times)
 	switch {
-	case !known:
+	case !found:
 		own = nil
 	case own == nil:
 		own = func(reflect.Value) {}
 	}
-	d.owners.Store(t, own)
+	known.Store(t, own)
 	return own
 }
 
 // owner is nil for types whose values refer to nothing that could be changed.
-func owner(t reflect.Type) (own func(reflect.Value), known bool) {
+func owner(t reflect.Type, times func(reflect.Value)) (own func(reflect.Value), known bool) {
 	switch kind := t.Kind(); {
-	case kind <= reflect.Float64 || kind == reflect.String || t == reflect.TypeFor[time.Time]():
+	case t == reflect.TypeFor[time.Time]():
+		return times, true
+	case kind <= reflect.Float64 || kind == reflect.String:
 		return nil, true
 	case kind == reflect.Struct:
-		return ownerOfStruct(t)
+		return ownerOfStruct(t, times)
 	case kind == reflect.Slice:
-		each, known := owner(t.Elem())
+		each, known := owner(t.Elem(), times)
 		return func(v reflect.Value) {
 			if v.IsNil() {
 				return
@@ -86,7 +111,7 @@ func owner(t reflect.Type) (own func(reflect.Value), known bool) {
 			v.Set(fresh)
 		}, known
 	case kind == reflect.Map:
-		each, known := owner(t.Elem())
+		each, known := owner(t.Elem(), times)
 		return func(v reflect.Value) {
 			if v.IsNil() {
 				return
@@ -101,14 +126,14 @@ func owner(t reflect.Type) (own func(reflect.Value), known bool) {
 	return nil, false
 }
 
-func ownerOfStruct(t reflect.Type) (own func(reflect.Value), known bool) {
+func ownerOfStruct(t reflect.Type, times func(reflect.Value)) (own func(reflect.Value), known bool) {
 	type part struct {
 		field int
 		own   func(reflect.Value)
 	}
 	var parts []part
 	for i := range t.NumField() {
-		own, known := owner(t.Field(i).Type)
+		own, known := owner(t.Field(i).Type, times)
 		if !known || own != nil && !t.Field(i).IsExported() {
 			return nil, false
 		}

@@ -62,15 +62,59 @@ func TestARecordThatIsMadeAnewIsDecodedAnew(t *testing.T) {
 
 func TestRecordsOfAllTypesAreKeptDecoded(t *testing.T) {
 	for _, v := range []any{
-		record.Job{}, record.Progress{}, record.Task{}, record.Attempt{}, record.Cluster{}, record.Ledger{}, record.Queue{}, record.Waiting{}, record.Block{}, record.MarketRecord{}, record.JobIndex{}, record.Pool{},
-		record.Partition{}, record.Beat{},
+		record.Job{}, record.Progress{}, record.Task{}, record.Attempt{}, record.Cluster{}, record.Ledger{}, record.Queue{},
+		record.Waiting{}, record.Block{}, record.MarketRecord{}, record.JobIndex{}, record.Pool{}, record.Partition{},
+		record.Beat{},
 	} {
-		if _, known := owner(reflect.TypeOf(v)); !known {
+		if _, known := owner(reflect.TypeOf(v), nil); !known {
 			t.Errorf("%T is decoded anew at each get", v)
 		}
+		if field := unwritten(reflect.TypeOf(v)); field != "" {
+			t.Errorf("%T is kept as it was written, with %s, which is not in the store", v, field)
+		}
 	}
-	if _, known := owner(reflect.TypeFor[struct{ p *int }]()); known {
+	if _, known := owner(reflect.TypeFor[struct{ p *int }](), nil); known {
 		t.Error("what a pointer refers to would be shared")
+	}
+}
+
+// unwritten names a field of a record, or of what it has, that its JSON leaves out.
+func unwritten(t reflect.Type) string {
+	switch t.Kind() { //nolint:exhaustive // others have no fields
+	case reflect.Slice, reflect.Map:
+		return unwritten(t.Elem())
+	case reflect.Struct:
+		for i := 0; i < t.NumField() && t != reflect.TypeFor[time.Time](); i++ {
+			f := t.Field(i)
+			if f.Tag.Get("json") == "-" || !f.IsExported() && !f.Anonymous {
+				return t.Name() + "." + f.Name
+			}
+			if of := unwritten(f.Type); of != "" {
+				return of
+			}
+		}
+	}
+	return ""
+}
+
+func TestWhatWasWrittenIsReadAsItIsStored(t *testing.T) {
+	k, key := NewKept(0), store.Key{Partition: "p", Sort: "s"}
+	at := time.Now() // by the monotonic clock too, of which the store knows nothing
+	v := stored{Name: "n", At: at, Nodes: []storedNode{{Devices: []int{1}}}}
+	body, err := k.Encode(record.Write{Key: key, Value: v})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.Nodes[0].Devices[0] = 9 // it stays the caller's
+	if _, ok := k.records.Get(key).(*decodedRecord); !ok {
+		t.Fatal("it is decoded by whoever reads it next")
+	}
+	got := readStored(t, k, key, string(body))
+	if !got.At.Equal(at) || got.At == at || got.Nodes[0].Devices[0] != 1 {
+		t.Errorf("got %+v, at %v", got, at)
+	}
+	if got := readStored(t, k, key, `{"name":"another's"}`); got.Name != "another's" {
+		t.Errorf("got %s, which was not what the store has", got.Name)
 	}
 }
 

@@ -144,7 +144,7 @@ func (u *Unit) loadSpan(r book.Span) error {
 // Apply takes a decision into the unit.
 func (u *Unit) Apply(d record.Decision) error {
 	for _, w := range d.Writes {
-		body, err := book.Encode(w)
+		body, err := u.Kept.Encode(w)
 		if err != nil {
 			return err
 		}
