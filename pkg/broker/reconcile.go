@@ -62,7 +62,7 @@ func (b *Broker) leftToNext(err error) bool {
 }
 
 func (b *Broker) machines(ctx context.Context) (attempt.Inventory, error) {
-	all := attempt.Inventory{}
+	all := attempt.Inventory{Asked: b.Now(), Of: map[string]map[string][]cloud.Machine{}}
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(b.Clouds)) {
 		list, err := b.Clouds[name].Machines(ctx, "")
@@ -70,12 +70,13 @@ func (b *Broker) machines(ctx context.Context) (attempt.Inventory, error) {
 			errs = append(errs, err)
 			continue
 		}
-		all[name] = map[string][]cloud.Machine{}
+		of := map[string][]cloud.Machine{}
 		for _, m := range list {
 			if m.State != cloud.Terminated {
-				all[name][m.Cluster] = append(all[name][m.Cluster], m)
+				of[m.Cluster] = append(of[m.Cluster], m)
 			}
 		}
+		all.Of[name] = of
 	}
 	return all, errors.Join(errs...)
 }
@@ -84,8 +85,8 @@ func (b *Broker) machines(ctx context.Context) (attempt.Inventory, error) {
 func (b *Broker) orphans(ctx context.Context, machines attempt.Inventory, known map[string]bool) error {
 	var errs []error
 	u := b.NewUnit(ctx, events.FnReconcile)
-	for _, name := range slices.Sorted(maps.Keys(machines)) {
-		ids := slices.DeleteFunc(slices.Sorted(maps.Keys(machines[name])), func(id string) bool { return known[id] })
+	for _, name := range slices.Sorted(maps.Keys(machines.Of)) {
+		ids := slices.DeleteFunc(slices.Sorted(maps.Keys(machines.Of[name])), func(id string) bool { return known[id] })
 		keys := make([]store.Key, len(ids))
 		for i, id := range ids {
 			keys[i] = record.ClusterKey(id)

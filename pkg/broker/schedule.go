@@ -129,7 +129,7 @@ func (b *Broker) settle(u *unit.Unit, e events.CapacityFreed) error {
 // budget and the month's of its queue have left.
 func (b *Broker) extend(u *unit.Unit, e events.LeaseDue) error {
 	l, found, err := attempt.LoadLosing(u, e.Cluster)
-	if err != nil || !found || attempt.Diagnose(l.Cluster, b.Config, nil, u.Now) != attempt.RemedyLease {
+	if err != nil || !found || attempt.Diagnose(l.Cluster, b.Config, attempt.Inventory{}, u.Now) != attempt.RemedyLease {
 		return record.OrSkip(err) // it was extended, or is over
 	}
 	ledger, _, err := book.Get[record.Ledger](u, record.LedgerKey(e.Job))

@@ -12,8 +12,13 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// Inventory is what one cloud says it runs for us, by cluster; nil where the cloud did not answer.
-type Inventory map[string]map[string][]cloud.Machine
+// Inventory is what clouds said they run for us.
+type Inventory struct {
+	// Asked is when they were: whoever acts on it may have waited for a store for minutes since.
+	Asked time.Time
+	// Of are their machines by cluster, by cloud; none of one that did not answer.
+	Of map[string]map[string][]cloud.Machine
+}
 
 // remedy is what reconcile does about a cluster.
 type remedy int
@@ -76,9 +81,9 @@ func pick(is bool, r remedy) remedy {
 }
 
 // gone says that the cloud no longer runs all machines of a cluster. A cloud that did not answer says nothing, and
-// one may take a while to list what it has just launched.
+// one that was asked soon after the launch may not have listed it yet.
 func gone(cl record.Cluster, cfg record.Config, machines Inventory, now time.Time) bool {
-	known, ok := machines[cl.Offer.Cloud]
+	known, ok := machines.Of[cl.Offer.Cloud]
 	lag := cmp.Or(cfg.ListLag, cfg.StuckFor)
 	if cl.Assigned() { // which lists what is in the records, and what is lost as lost
 		lag = min(lag, cfg.Pool.LostAfter)
@@ -86,7 +91,7 @@ func gone(cl record.Cluster, cfg record.Config, machines Inventory, now time.Tim
 			return false // its agents have been heard of, since the list was made perhaps
 		}
 	}
-	if !ok || now.Sub(cl.Launched) < lag {
+	if !ok || machines.Asked.Sub(cl.Launched) < lag {
 		return false
 	}
 	return len(known[cl.ID]) < len(cl.Nodes)

@@ -16,6 +16,7 @@ func TestMachinesThatAreNotListedAreGone(t *testing.T) {
 	}
 	for _, c := range []struct {
 		age, lag time.Duration
+		ago      time.Duration // when the clouds were asked
 		listed   bool
 		want     remedy
 	}{
@@ -24,18 +25,21 @@ func TestMachinesThatAreNotListedAreGone(t *testing.T) {
 		{age: time.Minute, lag: 20 * time.Second, want: RemedyLost},
 		{age: 10 * time.Second, lag: 20 * time.Second, want: RemedyNone},
 		{age: time.Minute, lag: 20 * time.Second, listed: true, want: RemedyNone},
+		{age: 11 * time.Minute, ago: 2 * time.Minute, want: RemedyNone}, // it may have been listed since
+		{age: time.Minute, lag: 20 * time.Second, ago: 50 * time.Second, want: RemedyNone},
+		{age: time.Minute, lag: 20 * time.Second, ago: 30 * time.Second, want: RemedyLost},
 	} {
 		cfg := record.DefaultConfig()
 		cfg.ListLag = c.lag
 		cl.Launched, cl.Since = now.Add(-c.age), now.Add(-c.age)
 		cl.Nodes[0].Seen = now
-		machines := Inventory{"aws": {}}
+		machines := Inventory{Asked: now.Add(-c.ago), Of: map[string]map[string][]cloud.Machine{"aws": {}}}
 		if c.listed {
-			machines["aws"]["c"] = []cloud.Machine{{Cluster: "c"}}
+			machines.Of["aws"]["c"] = []cloud.Machine{{Cluster: "c"}}
 		}
 		if got := Diagnose(cl, cfg, machines, now); got != c.want {
-			t.Errorf("%v after its launch, of clouds that list within %v, listed: %v: remedy %v, want %v", c.age, c.lag, c.listed, got,
-				c.want)
+			t.Errorf("%v after its launch, of clouds asked %v ago that list within %v, listed: %v: remedy %v, want %v", c.age,
+				c.ago, c.lag, c.listed, got, c.want)
 		}
 	}
 }

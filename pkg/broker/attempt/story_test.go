@@ -294,7 +294,9 @@ func (s *stage) end(d *datadriven.TestData) bool {
 	case "diagnose":
 		var seen Inventory
 		if d.HasArg("machines") {
-			seen = Inventory{"aws": {s.cluster(): make([]cloud.Machine, int(s.number(d, "machines", 0)))}}
+			seen = Inventory{Asked: s.now, Of: map[string]map[string][]cloud.Machine{
+				"aws": {s.cluster(): make([]cloud.Machine, int(s.number(d, "machines", 0)))},
+			}}
 		}
 		r := Diagnose(l.Cluster, s.cfg, seen, s.now)
 		fmt.Fprintln(s.out, []string{"nothing", "launch", "release", "lost", "taken", "run", "lease"}[r])
