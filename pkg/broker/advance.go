@@ -14,6 +14,9 @@ import (
 // Progress.
 func (b *Broker) advance(u *unit.Unit, event events.Event) error {
 	data := event.Data
+	if err := u.Preload(record.JobKey(data.Group()), record.ProgressKey(data.Group())); err != nil {
+		return err
+	}
 	job, found, err := book.Get[record.Job](u, record.JobKey(data.Group()))
 	if err != nil || !found {
 		return record.OrSkip(err)

@@ -11,6 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
+	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
 // tick takes in new spot prices, asks for a new plan where the one in force is now worse by more than
@@ -67,10 +68,16 @@ func (b *Broker) takeAll(
 
 // takePrices takes in some prices and returns those that changed.
 func (b *Broker) takePrices(u *unit.Unit, prices []events.PriceTick) (changed []events.MarketChange, err error) {
+	prices = slices.DeleteFunc(slices.Clone(prices), func(p events.PriceTick) bool { return !(p.USD > 0) })
+	var markets, past []store.Key
 	for _, p := range prices {
-		if !(p.USD > 0) {
-			continue
-		}
+		markets = append(markets, record.MarketKey(p.Offer))
+	}
+	if err := u.Preload(markets...); err != nil {
+		return nil, err
+	}
+	var news []record.MarketRecord
+	for _, p := range prices {
 		m, _, err := book.Get[record.MarketRecord](u, record.MarketKey(p.Offer))
 		if err != nil {
 			return nil, err
@@ -82,21 +89,31 @@ func (b *Broker) takePrices(u *unit.Unit, prices []events.PriceTick) (changed []
 		if m.USD == p.USD || at.Before(m.At) { // nothing new, or older than what is known
 			continue
 		}
-		changed = append(changed, events.MarketChange{Offer: p.Offer, USD: p.USD})
 		m.Offer, m.USD, m.At = p.Offer, p.USD, at
 		m.Prices.Observe(at, p.USD)
-		past, _, err := book.Get[record.PastPrices](u, record.PastPricesKey(p.Offer))
-		if err != nil {
-			return nil, err
-		}
-		past.Offer = p.Offer
-		past.Add(at, p.USD)
 		var d record.Decision
 		d.Put(record.MarketKey(p.Offer), m)
-		d.Put(record.PastPricesKey(p.Offer), past)
 		if err := u.Apply(d); err != nil {
 			return nil, err
 		}
+		news, past = append(news, m), append(past, record.PastPricesKey(p.Offer))
+	}
+	if err := u.Preload(past...); err != nil {
+		return nil, err
+	}
+	for _, m := range news {
+		past, _, err := book.Get[record.PastPrices](u, record.PastPricesKey(m.Offer))
+		if err != nil {
+			return nil, err
+		}
+		past.Offer = m.Offer
+		past.Add(m.At, m.USD)
+		var d record.Decision
+		d.Put(record.PastPricesKey(m.Offer), past)
+		if err := u.Apply(d); err != nil {
+			return nil, err
+		}
+		changed = append(changed, events.MarketChange{Offer: m.Offer, USD: m.USD})
 	}
 	return changed, nil
 }

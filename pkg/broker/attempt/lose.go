@@ -24,15 +24,18 @@ func LoadLosing(u book.Reader, cluster string) (l Losing, found bool, err error)
 	if l.Cluster, found, err = book.Get[record.Cluster](u, record.ClusterKey(cluster)); err != nil || !found {
 		return l, found, err
 	}
+	task := record.TaskKey(l.Cluster.Job, l.Cluster.Task)
+	made := record.AttemptKey(l.Cluster.Job, l.Cluster.Task, l.Cluster.Attempt)
+	if err := u.Preload(record.JobKey(l.Cluster.Job), task, made); err != nil {
+		return l, false, err
+	}
 	if l.Job, found, err = book.Get[record.Job](u, record.JobKey(l.Cluster.Job)); err != nil || !found {
 		return l, found, err
 	}
-	if l.Task, found, err = book.Get[record.Task](u, record.TaskKey(l.Cluster.Job, l.Cluster.Task)); err != nil ||
-		!found {
+	if l.Task, found, err = book.Get[record.Task](u, task); err != nil || !found {
 		return l, found, err
 	}
-	l.Attempt, found,
-		err = book.Get[record.Attempt](u, record.AttemptKey(l.Cluster.Job, l.Cluster.Task, l.Cluster.Attempt))
+	l.Attempt, found, err = book.Get[record.Attempt](u, made)
 	l.Cluster.Tell(&l.Attempt)
 	l.Cluster.TellTask(&l.Task)
 	return l, found, err

@@ -145,6 +145,13 @@ func (c Cloud) list(ctx context.Context, pool, cluster string) ([]cloud.Machine,
 // agent is heard of its machine.
 func (c Cloud) intended(ctx context.Context, all []cloud.Machine) ([]cloud.Machine, error) {
 	u := c.b.NewUnit(ctx, fnPool)
+	var clusters []store.Key
+	for _, m := range all {
+		clusters = append(clusters, record.ClusterKey(m.Cluster))
+	}
+	if err := u.Preload(clusters...); err != nil {
+		return nil, err
+	}
 	out := all[:0]
 	for _, m := range all {
 		cl, waits, err := attemptOf(u, m.Cluster)

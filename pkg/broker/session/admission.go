@@ -2,6 +2,7 @@ package session
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 	"time"
 
@@ -131,7 +132,8 @@ func (s *Session) passes(w record.Waiting) (bool, error) {
 	if choice == nil {
 		return true, nil
 	}
-	return s.blocked(choice)
+	err = s.loadBlocks()
+	return err == nil && s.blocked(choice), err
 }
 
 // outdated says of a waiting task that it may not go on under the plan in force.
@@ -148,7 +150,8 @@ func (s *Session) facts(q *record.Queue, w record.Waiting) (a *admission, err er
 	if a.side, err = s.sideOf(w.Job); err != nil {
 		return nil, err
 	}
-	if a.task, _, err = book.Get[record.Task](s.u, record.TaskKey(w.Job, w.Task)); err != nil {
+	a.task, _, err = book.Get[record.Task](s.u, record.TaskKey(w.Job, w.Task))
+	if err = cmp.Or(err, s.loadBlocks()); err != nil {
 		return nil, err
 	}
 	if ok, err := s.planned(a.side); err != nil || !ok {
@@ -156,9 +159,7 @@ func (s *Session) facts(q *record.Queue, w record.Waiting) (a *admission, err er
 	}
 	a.name, a.nodes = a.spec.Tasks[w.Task].Name, a.spec.Tasks[w.Task].Nodes
 	if choice := a.plan.Of(w.Task); choice != nil {
-		if a.blocked, err = s.blocked(choice); err != nil {
-			return nil, err
-		}
+		a.blocked = s.blocked(choice)
 	}
 	if a.task.Joins != "" {
 		if a.lead, err = s.leadOf(a); err != nil {
@@ -177,19 +178,17 @@ func (s *Session) facts(q *record.Queue, w record.Waiting) (a *admission, err er
 	return a, err
 }
 
-// blocked says whether the location that a plan chose is not to be tried now.
-func (s *Session) blocked(p *record.Planned) (_ bool, err error) {
+// loadBlocks loads where nothing is to be tried now, once.
+func (s *Session) loadBlocks() (err error) {
 	if s.blocks == nil {
-		if s.blocks, err = book.List[record.Block](s.u, record.PartBlocks, "", 0); err != nil {
-			return false, err
-		}
+		s.blocks, err = book.List[record.Block](s.u, record.PartBlocks, "", 0)
 	}
-	for _, k := range s.blocks {
-		if k.Covers(p.Offer, s.u.Now) {
-			return true, nil
-		}
-	}
-	return false, nil
+	return err
+}
+
+// blocked says whether the location that a plan chose is not to be tried now.
+func (s *Session) blocked(p *record.Planned) bool {
+	return slices.ContainsFunc(s.blocks, func(k record.Block) bool { return k.Covers(p.Offer, s.u.Now) })
 }
 
 // verdict says what becomes of a waiting task.
