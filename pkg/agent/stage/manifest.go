@@ -62,12 +62,25 @@ const (
 	maxOffset        = 1 << 30 // bytes, in a bundle
 )
 
-// names of what lies below a prefix: the manifest, the files by their path, and bundles of small files by their number.
+// names of what lies below a prefix: the manifest, the files by their path, or by its sum where no object can have it,
+// and bundles of small files by their number.
 const (
 	manifestName  = "manifest.json"
 	filesPrefix   = "files/"
+	sumsPrefix    = "sums/"
 	bundlesPrefix = "bundles/"
 )
+
+// fileURI is where the file at a path lies below a prefix. Programs make files whose names no object can have, with a
+// backslash or a line break, or of a thousand letters; the manifest has their names.
+func fileURI(prefix, path string) (string, error) {
+	uri, err := grant.Below(prefix, filesPrefix+path)
+	if err == nil {
+		return uri, nil
+	}
+	sum := sha256.Sum256([]byte(path))
+	return grant.Below(prefix, sumsPrefix+hex.EncodeToString(sum[:]))
+}
 
 // Versions of the format; a reader refuses a newer one. A manifest is of the oldest that has what it needs.
 const (

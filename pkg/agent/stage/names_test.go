@@ -56,6 +56,22 @@ func TestNamesThatAreNotUTF8AreNotChanged(t *testing.T) {
 	}
 }
 
+// Small files in bundles never had to be keys of a store. Others are kept whatever they are called.
+func TestNamesThatNoObjectCanHaveAreKept(t *testing.T) {
+	large := strings.Repeat("x", 600<<10) // an object of its own
+	want := tree{`a\b`: "1", "line\nbreak": large, "%2e/f": "2", `d/c:\x`: large, strings.Repeat("long/", 300) + "f": "3"}
+	src, b, dst := newDir(t, want), newBucket(t, nil), t.TempDir()
+	upload(t, b, "p", src)
+	if _, err := b.once().Download(t.Context(), b.at("p"), dst); err != nil || !maps.Equal(read(t, dst), want) {
+		t.Errorf("%d files of %d, %v", len(read(t, dst)), len(want), err)
+	}
+	// In a bucket of the user's they have to be keys.
+	err := b.once().Put(t.Context(), newDir(t, tree{`a\b`: "1"}), ".", b.at("plain"))
+	if !errors.Is(err, grant.ErrURI) || !strings.Contains(err.Error(), "a backslash") {
+		t.Error(err)
+	}
+}
+
 func TestAManifestWithAPathTwiceIsRefused(t *testing.T) {
 	b, dst := newBucket(t, map[string]string{"p/files/f": "x"}), t.TempDir()
 	manifest(t, b, stage.File{Path: "f"}, stage.File{Path: "f"})

@@ -122,7 +122,7 @@ func (t Transfer) sendTree(ctx context.Context, root *os.Root, prefix string, sc
 	}
 	for _, s := range list {
 		if err == nil {
-			s.uri, err = grant.Below(prefix, filesPrefix+s.path)
+			s.uri, err = fileURI(prefix, s.path)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", s.path, err)
@@ -184,7 +184,7 @@ func (t Transfer) Fill(ctx context.Context, trees ...Tree) error {
 					return err
 				}
 			case f.regular() && f.Bundle == 0:
-				uri, err := grant.Below(tree.Prefix, filesPrefix+f.Path)
+				uri, err := fileURI(tree.Prefix, f.Path)
 				if err != nil {
 					return fmt.Errorf("%w: %w", ErrCorrupt, err)
 				}
