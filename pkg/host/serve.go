@@ -14,6 +14,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/broker/book"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/clock"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/push"
@@ -120,14 +122,14 @@ func (h *Host) stopMachines() error {
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
 	err := h.endAll(ctx)
-	cut := false
+	again := err != nil && len(h.bought.clouds) > 0 // a cloud that is away may be back
 	for _, c := range h.bought.clouds {
 		if a, ok := c.(*afar); ok && a.brokenOff() {
-			cut = true
+			again = true // what it bought may not be listed yet
 		}
 	}
-	if cut { // what it bought may not be listed yet
-		if err = errors.Join(err, clock.Pause(ctx, listedWithin)); err == nil {
+	if again {
+		if perr := clock.Pause(ctx, listedWithin); perr == nil {
 			err = h.endAll(ctx)
 		}
 	}
@@ -140,7 +142,7 @@ func (h *Host) stopMachines() error {
 // listedWithin is how long clouds may take to list what a launch has bought that was broken off.
 const listedWithin = 30 * time.Second
 
-// endAll terminates all that is listed.
+// endAll terminates all that is listed, and where a cloud gives no list, what the records have of it.
 func (h *Host) endAll(ctx context.Context) error {
 	var group errgroup.Group
 	group.SetLimit(16)
@@ -149,7 +151,7 @@ func (h *Host) endAll(ctx context.Context) error {
 		list, err := c.Machines(ctx, "")
 		if err != nil {
 			errs = append(errs, fmt.Errorf("machines of %s may still run: %w", name, err))
-			continue
+			list = h.recorded(ctx, name)
 		}
 		clusters := map[string]bool{}
 		for _, m := range list {
@@ -160,6 +162,25 @@ func (h *Host) endAll(ctx context.Context) error {
 		}
 	}
 	return errors.Join(append(errs, group.Wait())...)
+}
+
+// recorded are the clusters of a cloud that were not given back, each as one machine.
+func (h *Host) recorded(ctx context.Context, name string) (machines []cloud.Machine) {
+	jobs, err := h.broker.ActiveJobs(ctx)
+	for _, id := range jobs {
+		u := h.broker.NewUnit(ctx, "stop")
+		clusters, lerr := book.List[record.Cluster](u, record.JobPart(id), record.ClusterPrefix, 0)
+		err = errors.Join(err, lerr)
+		for _, cl := range clusters {
+			if cl.Offer.Cloud == name {
+				machines = append(machines, cloud.Machine{Cluster: cl.ID})
+			}
+		}
+	}
+	if err != nil {
+		h.log.Warn("what still runs is not known", "cloud", name, "err", err)
+	}
+	return machines
 }
 
 // These are wall time: how soon something left half done is found.

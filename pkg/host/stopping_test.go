@@ -8,7 +8,9 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,6 +18,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/emulator/lambdacloud"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/lambda"
 	"github.com/tradewind-broker/tradewind/pkg/host"
 )
@@ -48,6 +51,72 @@ func TestOneBadFileStopsNothingElse(t *testing.T) {
 	}
 	d, _ := h.Broker().JobDetail(context.Background(), submitted.ID)
 	t.Errorf("another job does not end: %s %s", d.State, d.Reason)
+}
+
+// unlisted is a cloud that does not list all that runs so many times, once it is told to.
+type unlisted struct {
+	cloud.Cloud
+	refuse atomic.Int64
+}
+
+func (u *unlisted) Machines(ctx context.Context, cluster string) ([]cloud.Machine, error) {
+	if cluster == "" && u.refuse.Add(-1) >= 0 {
+		return nil, cloud.Errorf("lambda", cloud.Transient, "Maintenance", "a region is away")
+	}
+	return u.Cloud.Machines(ctx, cluster)
+}
+
+// What the records have is ended without a list, and the list is asked for once more.
+func TestStopEndsMachinesOfACloudThatGivesNoList(t *testing.T) {
+	for _, c := range []struct {
+		refused int64
+		told    bool // that something may be left
+	}{{1, false}, {1000, true}} {
+		t.Run(strconv.FormatInt(c.refused, 10), func(t *testing.T) {
+			t.Parallel() // each waits for half a minute
+			stopUnlisted(t, c.refused, c.told)
+		})
+	}
+}
+
+func stopUnlisted(t *testing.T, refused int64, told bool) {
+	t.Helper()
+	b := newBought(t)
+	u, open := &unlisted{}, b.options.Clouds[0].Kit.Open
+	b.options.Clouds[0].Kit.Open = func(ctx context.Context, r cloudkit.Request) (*cloudkit.Opened, error) {
+		o, err := open(ctx, r)
+		if err == nil {
+			u.Cloud, o.Cloud = o.Cloud, u
+		}
+		return o, err
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	h, err := host.Open(ctx, b.options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- h.Serve(ctx) }()
+	_, err = h.Broker().Submit(t.Context(),
+		broker.Submission{Spec: job(t, "tasks: {a: {run: sleep 3600, time: 1h, resources: {cpus: 2+}}}")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for len(b.account.Living()) == 0 && t.Context().Err() == nil {
+		time.Sleep(20 * time.Millisecond)
+	}
+	u.refuse.Store(refused)
+	cancel() // as Ctrl-C does
+	if err := <-done; (err != nil) != told || err != nil && !strings.Contains(err.Error(), "may still run") {
+		t.Errorf("%d lists are refused: %v", refused, err)
+	}
+	if left := b.account.Living(); len(left) > 0 {
+		t.Errorf("%d lists are refused: %v go on costing", refused, left)
+	}
+	if err := h.Close(); err != nil {
+		t.Error(err)
+	}
 }
 
 // A launch that Ctrl-C breaks off may be carried out a moment later, when nobody hears of it.
