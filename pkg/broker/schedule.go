@@ -128,8 +128,8 @@ func (b *Broker) settle(u *unit.Unit, e events.CapacityFreed) error {
 // extend has an attempt go on that takes longer than what is set aside for it lasts, or stops it, by what its job's
 // budget and the month's of its queue have left.
 func (b *Broker) extend(u *unit.Unit, e events.LeaseDue) error {
-	l, found, err := attempt.LoadLosing(u, e.Cluster)
-	if err != nil || !found || attempt.Diagnose(l.Cluster, b.Config, attempt.Inventory{}, u.Now) != attempt.RemedyLease {
+	l, ok, err := attempt.LoadLosing(u, e.Cluster)
+	if err != nil || !ok || attempt.Diagnose(l.Cluster, b.Config, attempt.Inventory{}, u.Now) != attempt.RemedyLease {
 		return record.OrSkip(err) // it was extended, or is over
 	}
 	ledger, _, err := book.Get[record.Ledger](u, record.LedgerKey(e.Job))
