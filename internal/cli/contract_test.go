@@ -225,7 +225,7 @@ func TestCompletion(t *testing.T) {
 		"cancel tr":              "train-infer-bbbbbb\trunning\n:36\n",
 		"logs demo tr":           "train\tsucceeded\n:4\n",
 		"status demo ":           ":4\n",
-		"run ":                   "yaml\nyml\njson\nxml\ndax\ngz\n:8\n",
+		"run ":                   "yaml\nyml\njson\nxml\ndax\nsbatch\nslurm\ngz\n:8\n",
 		"run x.yaml ":            ":4\n",
 		"plan x --objective ":    "cost\nmakespan\n:4\n",
 		"catalog search --arch ": "amd64\narm64\n:4\n",

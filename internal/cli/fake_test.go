@@ -232,7 +232,8 @@ type fakeHosts struct {
 	mu     sync.Mutex
 	locked int // how many times to say that the folder is locked
 	opened []host.Options
-	open   int // brokers opened and not closed
+	open   int   // brokers opened and not closed
+	left   error // what a broker says when it is closed
 }
 
 func newHosts(t *testing.T) *fakeHosts {
@@ -318,7 +319,7 @@ func (s *fakeServer) Close() error {
 	s.hosts.mu.Lock()
 	defer s.hosts.mu.Unlock()
 	s.hosts.open--
-	return nil
+	return s.hosts.left
 }
 
 // program runs commands in this process.

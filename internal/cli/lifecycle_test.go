@@ -112,7 +112,7 @@ func TestABrokerThatIsJustEndingIsWaitedFor(t *testing.T) {
 func TestCommandsThatOnlyReadStartNothing(t *testing.T) {
 	p := newProgram(t)
 	p.hosts.broker.jobs = append(p.hosts.broker.jobs, detail("train-infer-aaaaaa", record.JobRunning, 1))
-	for _, line := range []string{"status", "status last", "explain last", "logs last", "queue list", "status -w"} {
+	for _, line := range []string{"status", "status last", "explain last", "logs last", "queue list"} {
 		if r := p.run(strings.Fields(line)...); r.code != command.ExitDone {
 			t.Errorf("%s: exit %d: %s", line, r.code, r.err)
 		}

@@ -71,7 +71,15 @@ func TestMistakesOfAFirstHour(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"workdir: in\n", "uri: in/data.csv", "'s3://b/c'"} {
+	here, err := os.Getwd() // where paths of SkyPilot's files begin
+	if err != nil {
+		t.Fatal(err)
+	}
+	back, err := filepath.Rel(dir, here)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"workdir: " + back + "\n", "uri: " + back + "/data.csv", "'s3://b/c'"} {
 		if !strings.Contains(string(job), want) {
 			t.Errorf("no %q in the converted job:\n%s", want, job)
 		}

@@ -212,7 +212,7 @@ func (a *app) joinWhere(ctx context.Context, cfg *pool.Config, f *joinFlags) (st
 	switch {
 	case s != nil:
 		cfg.Endpoint = s.running.URL
-	case a.endpoint != "":
+	case err != nil: // by the endpoint alone
 		if cfg.Endpoint, _, err = readEndpoint(a.endpoint, ""); err != nil {
 			return "", err
 		}

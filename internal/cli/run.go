@@ -59,6 +59,7 @@ func (a *app) runCommand() *cobra.Command {
 	a.worldFlags(c, &o.host)
 	a.cloudFlag(c, &o.clouds)
 	c.Flags().BoolVar(&o.detach, "detach", false, "hand the job to a broker that runs already and return at once")
+	a.chosen = append(a.chosen, c.Flags()) // --state outweighs an endpoint of the environment
 	o.output = command.OutputFlag(c)
 	o.set = c.Flags().Changed
 	c.RunE = func(c *cobra.Command, given []string) error { return a.run(c.Context(), given[0], o) }
@@ -90,11 +91,7 @@ func (a *app) run(ctx context.Context, path string, o *runOptions) error {
 	if err != nil {
 		return err
 	}
-	err = a.runOn(ctx, s, f, o)
-	if cerr := s.Close(); cerr != nil && err == nil {
-		err = cerr
-	}
-	return err
+	return errors.Join(a.runOn(ctx, s, f, o), s.Close())
 }
 
 // loadJob reads a job file as run and submit hand it in.

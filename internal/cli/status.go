@@ -72,8 +72,12 @@ func (a *app) status(ctx context.Context, s *conn, arg string, watch bool, limit
 	if err != nil {
 		return err
 	}
+	var ended error
+	if watch { // nothing will change: what has not succeeded never does
+		ended = verdict(detail)
+	}
 	if output.JSON() {
-		return a.PrintJSON(detail)
+		return errors.Join(a.PrintJSON(detail), ended)
 	}
 	// Where no broker works, time has stood since the last thing that happened.
 	now := latest(detail)
@@ -84,7 +88,7 @@ func (a *app) status(ctx context.Context, s *conn, arg string, watch bool, limit
 		}
 		now = list.Now
 	}
-	return a.showJob(detail, s, now)
+	return errors.Join(a.showJob(detail, s, now), ended)
 }
 
 // watch follows a job to its end, without a hand in it.

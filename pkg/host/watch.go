@@ -184,7 +184,7 @@ func (f *folder) scan(ctx context.Context) (unsettled bool) {
 func isDAG(name string) bool {
 	name = strings.TrimSuffix(strings.ToLower(name), ".gz")
 	switch filepath.Ext(name) {
-	case ".yaml", ".yml", ".json", ".xml", ".dax":
+	case ".yaml", ".yml", ".json", ".xml", ".dax", ".sbatch", ".slurm":
 		return !strings.HasPrefix(name, ".")
 	default:
 		return false

@@ -79,7 +79,7 @@ func (a *App) TellFresh(state string) {
 }
 
 // Extensions of files that jobs are read from.
-var jobExtensions = []string{"yaml", "yml", "json", "xml", "dax", "gz"}
+var jobExtensions = []string{"yaml", "yml", "json", "xml", "dax", "sbatch", "slurm", "gz"}
 
 // CompleteFile completes the name of a job file as the only argument.
 func CompleteFile(_ *cobra.Command, given []string, _ string) ([]string, cobra.ShellCompDirective) {

@@ -101,7 +101,11 @@ func (a *app) convert(files []slurm.Script, out string) (body []byte, what strin
 // written is a job as we have it, read from one file and for another.
 func (a *app) written(spec *dag.Job, from, out string) (body []byte, what string, err error) {
 	if out != "" {
-		if err := carry(spec, filepath.Dir(from), filepath.Dir(out)); err != nil {
+		base := filepath.Dir(from)
+		if spec.Format == dag.SkyPilot {
+			base = "." // as run takes them
+		}
+		if err := carry(spec, base, filepath.Dir(out)); err != nil {
 			return nil, "", err
 		}
 	}
@@ -131,6 +135,15 @@ func carry(spec *dag.Job, from, to string) error {
 		move(&t.Workdir)
 		for k := range t.Inputs {
 			move(&t.Inputs[k].URI)
+			move(&t.Inputs[k].Source)
+		}
+		for k := range t.Outputs {
+			move(&t.Outputs[k].URI)
+		}
+		if r := t.Repository; r != nil && strings.HasPrefix(r.URL, ".") { // git's own addresses have other beginnings
+			moved := *r
+			move(&moved.URL)
+			t.Repository = &moved
 		}
 	}
 	return nil

@@ -41,13 +41,13 @@ func taskOffer(c *catalog.Catalog, spec *dag.Job, task int, clouds []string) err
 		if err == nil {
 			return nil
 		}
+		if first != nil {
+			continue
+		}
 		var none *catalog.NoOfferError
 		if !errors.As(err, &none) {
 			what, hint, _ := strings.Cut(err.Error(), "; ")
-			err = command.BadInput(hint, "%v", spec.ErrorAt(task, alt, "", what, ""))
-		}
-		if first != nil || none == nil {
-			first = errors.Join(first, err)
+			first = command.BadInput(hint, "%v", spec.ErrorAt(task, alt, "", what, ""))
 			continue
 		}
 		reason, hint, _ := strings.Cut(none.Error(), "; ")

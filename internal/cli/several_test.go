@@ -1,0 +1,101 @@
+package cli
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tradewind-broker/tradewind/internal/cli/command"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+)
+
+func TestEachOfSeveralFailuresIsTold(t *testing.T) {
+	p := newProgram(t)
+	p.hosts.broker.jobs = append(p.hosts.broker.jobs, detail("done-aaaaaa", record.JobSucceeded, 1))
+	p.hosts.up(1)
+	r := p.run("cancel", "nope1", "done-aaaaaa", "nope2")
+	for _, says := range []string{"nope1", "is over already", "nope2"} {
+		if r.code == command.ExitDone || strings.Count(r.err, says) != 1 {
+			t.Errorf("exit %d, and %q is not said once:\n%s", r.code, says, r.err)
+		}
+	}
+	// What is left of a run that failed is told as well, though all else of it was said.
+	p = newProgram(t)
+	p.hosts.broker.outcome, p.hosts.left = record.JobFailed, errors.New("machines of aws may still run")
+	r = p.run("run", "testdata/jobs/two.yaml")
+	if r.code != command.ExitFailed || !strings.Contains(r.err, "error: machines of aws may still run") {
+		t.Errorf("exit %d:\n%s", r.code, r.err)
+	}
+}
+
+// --state outweighs $TRADEWIND_ENDPOINT.
+func TestAStateFolderOutweighsTheEnvironment(t *testing.T) {
+	p, _ := poolProgram(t)
+	p.environ = []string{command.EnvEndpoint + "=http://127.0.0.1:1"}
+	r := p.run("pool", "join", "lap", "--gpu", "none", "--state", p.state)
+	if r.code != command.ExitBadInput || !strings.Contains(r.err, "no pool lap") {
+		t.Errorf("pool join: exit %d: %s", r.code, r.err)
+	}
+	p = newProgram(t)
+	p.environ = []string{command.EnvEndpoint + "=http://127.0.0.1:1"}
+	r = p.run("run", "testdata/jobs/two.yaml", "--detach", "--state", p.state)
+	if r.code != command.ExitFailed || !strings.Contains(r.err, "no broker works on "+p.state) {
+		t.Errorf("run: exit %d: %s", r.code, r.err)
+	}
+}
+
+// Nobody will change what a job is that no broker works on.
+func TestStatusWatchEndsAsTheJobDidWhereNoBrokerRuns(t *testing.T) {
+	for state, code := range map[record.JobState]int{
+		record.JobSucceeded: command.ExitDone, record.JobFailed: command.ExitFailed,
+		record.JobCancelled: command.ExitFailed, record.JobRunning: command.ExitFailed,
+	} {
+		for _, more := range []string{"", " -o json"} {
+			p := newProgram(t)
+			d := detail("j-aaaaaa", state, 1)
+			d.Plan = 1
+			p.hosts.broker.jobs = append(p.hosts.broker.jobs, d)
+			if r := p.run(strings.Fields("status -w j-aaaaaa" + more)...); r.code != code || r.out == "" {
+				t.Errorf("%s%s: exit %d, want %d\n%s%s", state, more, r.code, code, r.out, r.err)
+			}
+		}
+	}
+}
+
+// A converted job means the files that the first one meant.
+func TestConvertedPathsMeanWhatTheyMeant(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for name, content := range map[string]string{
+		"sub/sky.yaml": "workdir: .\nfile_mounts: {/data/a.txt: ./data.csv, /out: {name: b, source: ./local}}\nrun: ls\n",
+		"sub/own.yaml": "apiVersion: tradewind/v1\nname: own\ntasks:\n  a: {run: ls, outputs: [{name: o, uri: results}]}\n" +
+			"  b: {run: ls, workdir: {url: ../code, ref: main}}\n",
+	} {
+		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for file, wants := range map[string][]string{
+		"sub/sky.yaml": {"workdir: ..\n", "uri: ../data.csv", "source: ../local"},
+		"sub/own.yaml": {"../sub/results", "../code"},
+	} {
+		p := newProgram(t)
+		if err := os.MkdirAll("to", 0o700); err != nil {
+			t.Fatal(err)
+		}
+		r := p.run("convert", file, "--out", "to/job.yaml")
+		body, err := os.ReadFile("to/job.yaml")
+		if r.code != command.ExitDone || err != nil {
+			t.Fatalf("%s: exit %d: %s %v", file, r.code, r.err, err)
+		}
+		for _, want := range wants {
+			if !strings.Contains(string(body), want) {
+				t.Errorf("%s: no %q in\n%s", file, want, body)
+			}
+		}
+	}
+}
