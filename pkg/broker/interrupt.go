@@ -39,7 +39,11 @@ func (b *Broker) interrupt(u *unit.Unit, event events.Event) error {
 		}
 		d = attempt.DecideDoomed(l, e.At, u.Now)
 	case cloud.Taken:
-		d = attempt.DecideLost(l, record.OutcomePreempted, "spot interruption", u.Now)
+		outcome, reason := record.OutcomePreempted, "spot interruption"
+		if !l.Cluster.Offer.Spot {
+			outcome, reason = record.OutcomeLost, "its machine has ended by itself"
+		}
+		d = attempt.DecideLost(l, outcome, reason, u.Now)
 	case cloud.Rebalance:
 		return b.advised(u, l)
 	default:
@@ -48,9 +52,9 @@ func (b *Broker) interrupt(u *unit.Unit, event events.Event) error {
 	return b.noticed(u, l.Cluster, d)
 }
 
-// noticed applies what a notice leads to, and has the market that takes the cluster left alone for a while.
+// noticed applies what a notice leads to, and has the spot market that takes the cluster left alone for a while.
 func (b *Broker) noticed(u *unit.Unit, cl record.Cluster, d record.Decision) error {
-	if len(d.Writes) > 0 && cl.State != record.ClusterDoomed {
+	if len(d.Writes) > 0 && cl.State != record.ClusterDoomed && cl.Offer.Spot {
 		known, err := book.List[record.Block](u, record.PartBlocks, "", 0)
 		if err != nil {
 			return err

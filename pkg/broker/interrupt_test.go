@@ -1,6 +1,7 @@
 package broker_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -32,5 +33,44 @@ func TestANoticeForAgentsThatHaveStoppedDoesNotWaitForTheEnd(t *testing.T) {
 	blocks, err := p.b.Blocks(t.Context())
 	if err != nil || len(blocks) != 1 {
 		t.Errorf("blocks %+v, %v", blocks, err)
+	}
+}
+
+// What ends on demand was not taken by a spot market, and is no reason to keep off one.
+func TestAMachineOnDemandThatEndsByItselfIsNoSpotInterruption(t *testing.T) {
+	p := newPorch(t, "{t: {run: x, time: 2h, resources: {market: on-demand}}}", nil)
+	hello(t, p.b, p.claims(0, 0))
+	notice := events.New("1", "test", p.now, events.SpotInterrupted{
+		Cluster: p.claims(0, 0).Cluster, Job: p.job, Kind: "taken", At: p.now,
+	})
+	if errs := p.b.Handle(t.Context(), events.FnInterrupt, []events.Event{notice}); errs[0] != nil {
+		t.Fatal(errs[0])
+	}
+	made := p.detail().Attempts[0]
+	if made.Outcome != record.OutcomeLost || made.Reason != "its machine has ended by itself" {
+		t.Errorf("the attempt ends %s: %s", made.Outcome, made.Reason)
+	}
+	if blocks, err := p.b.Blocks(t.Context()); err != nil || len(blocks) > 0 {
+		t.Errorf("blocks %+v, %v", blocks, err)
+	}
+}
+
+// Machines whose agents never call are paid for all the same: the next ones are bought elsewhere.
+func TestAPlaceWhoseMachinesNeverCallIsLeftAlone(t *testing.T) {
+	p := newPorch(t, "{t: {run: x, time: 2h}}", nil)
+	first := p.detail().Attempts[0]
+	p.now = p.now.Add(record.DefaultConfig().BootWithin + time.Minute)
+	look := events.New("look", "test", p.now, events.BrokerReconcile{})
+	if errs := p.b.Handle(t.Context(), events.FnReconcile, []events.Event{look}); errs[0] != nil {
+		t.Fatal(errs[0])
+	}
+	blocks, err := p.b.Blocks(t.Context())
+	if err != nil || len(blocks) != 1 || !strings.Contains(blocks[0].Reason, "no agent") {
+		t.Fatalf("blocks %+v, %v", blocks, err)
+	}
+	p.settle()
+	made := p.detail().Attempts
+	if len(made) < 2 || made[len(made)-1].Offer == first.Offer {
+		t.Errorf("after %+v it is tried in %+v", first.Offer, made)
 	}
 }

@@ -170,6 +170,18 @@ func decideNudge(w *walked, cfg record.Config, now time.Time) (d record.Decision
 	return d
 }
 
+// blame has others not be sent to where a cluster never came up.
+func (b *Broker) blame(u *unit.Unit, cl record.Cluster, d *record.Decision) error {
+	if cl.Assigned() {
+		return b.Blame(u, cl)
+	}
+	known, err := book.List[record.Block](u, record.PartBlocks, "", 0)
+	if err == nil {
+		d.Block(attempt.UnheardBlock(cl.Offer, b.Config, known, u.Now))
+	}
+	return err
+}
+
 // treat diagnoses a cluster again within a unit, and acts on it.
 func (b *Broker) treat(ctx context.Context, cause, id string, machines attempt.Inventory) error {
 	return b.Transact(ctx, events.FnReconcile, cause+"/"+id, false, func(u *unit.Unit) error {
@@ -180,15 +192,16 @@ func (b *Broker) treat(ctx context.Context, cause, id string, machines attempt.I
 		r := attempt.Diagnose(l.Cluster, b.Config, machines, u.Now)
 		b.log.Debug("reconcile", "cluster", id, "state", l.Cluster.State, "remedy", int(r))
 		if r != attempt.RemedyLease {
-			if r == attempt.RemedyLost && l.Cluster.State == record.ClusterBooting && l.Cluster.Assigned() {
-				if err := b.Blame(u, l.Cluster); err != nil {
-					return err
-				}
-			}
 			if r == attempt.RemedyRun {
 				return b.start(u, l.Cluster)
 			}
-			return u.Apply(attempt.DecideRemedy(r, l, u.Now))
+			d := attempt.DecideRemedy(r, l, u.Now)
+			if r == attempt.RemedyLost && l.Cluster.State == record.ClusterBooting {
+				if err := b.blame(u, l.Cluster, &d); err != nil {
+					return err
+				}
+			}
+			return u.Apply(d)
 		}
 		if l.Attempt.Monthly { // its queue's record is written by schedule alone
 			return u.Emit(events.LeaseDue{Cluster: id, Job: l.Job.ID, Queue: l.Job.Queue})

@@ -129,13 +129,18 @@ func DecideIntent(st *Buying, cfg record.Config, now time.Time) (d record.Decisi
 	if st.Attempt.Outcome != "" || st.task.Attempt != st.Attempt.Number {
 		return d, false // told twice, long after
 	}
-	if st.Exists {
-		return d, st.Cluster.State == record.ClusterLaunching
+	over := st.Job.State == record.JobEnding || st.Job.State.Over()
+	switch launching := st.Exists && st.Cluster.State == record.ClusterLaunching; {
+	case launching && over: // tried again: what an earlier try may have bought is ended
+		d.Emit(events.ClusterRelease{Cluster: st.Cluster.ID, Job: st.Job.ID, Reason: "the job is ending"})
+		return d, false
+	case st.Exists:
+		return d, launching
 	}
 	if st.task.State != record.TaskAdmitted {
 		return d, false
 	}
-	if st.Job.State == record.JobEnding || st.Job.State.Over() {
+	if over {
 		return decideUnbought(st, record.OutcomeCancelled, "the job is ending", now), false
 	}
 	if s := st.Job.Suspended(); s != nil {

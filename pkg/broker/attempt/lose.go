@@ -136,6 +136,14 @@ func TakenBlock(o cloud.Offer, cfg record.Config, known []record.Block, now time
 	return blockFor(o, cloud.Capacity, cause, cfg, known, now)
 }
 
+// UnheardBlock keeps a place from being tried at once whose machines came up and whose agents never called: another one
+// there would be paid for as long, and be as silent.
+func UnheardBlock(o cloud.Offer, cfg record.Config, known []record.Block, now time.Time) record.Block {
+	cause := cloud.Errorf(o.Cloud, cloud.Transient, "NoAgent", "no agent of the machines in %s has called",
+		record.Where(o))
+	return blockFor(o, cloud.Transient, cause, cfg, known, now)
+}
+
 // DecideLeave has the agents of a cluster save what they have and stop; then the task is planned anew.
 func DecideLeave(cl record.Cluster, why record.Leaving, reason string, within time.Duration,
 	now time.Time) (d record.Decision) {

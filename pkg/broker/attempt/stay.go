@@ -241,6 +241,7 @@ func DecideTooLate(r book.Reader, cfg record.Config, job record.Job, spec *dag.J
 		}
 	}
 	if first != "" {
+		d.Hold(record.JobKey(job.ID)) // the plan that is asked for is newer than what is in force
 		d.Replan(job, fmt.Sprintf("task %s can begin only now: too late for spot, were its machine taken", first))
 	}
 	return nil
