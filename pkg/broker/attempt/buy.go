@@ -129,18 +129,13 @@ func DecideIntent(st *Buying, cfg record.Config, now time.Time) (d record.Decisi
 	if st.Attempt.Outcome != "" || st.task.Attempt != st.Attempt.Number {
 		return d, false // told twice, long after
 	}
-	over := st.Job.State == record.JobEnding || st.Job.State.Over()
-	switch launching := st.Exists && st.Cluster.State == record.ClusterLaunching; {
-	case launching && over: // tried again: what an earlier try may have bought is ended
-		d.Emit(events.ClusterRelease{Cluster: st.Cluster.ID, Job: st.Job.ID, Reason: "the job is ending"})
-		return d, false
-	case st.Exists:
-		return d, launching
+	if st.Exists {
+		return st.again()
 	}
 	if st.task.State != record.TaskAdmitted {
 		return d, false
 	}
-	if over {
+	if st.ending() {
 		return decideUnbought(st, record.OutcomeCancelled, "the job is ending", now), false
 	}
 	if s := st.Job.Suspended(); s != nil {
@@ -193,6 +188,19 @@ func DecideIntent(st *Buying, cfg record.Config, now time.Time) (d record.Decisi
 	d.Put(record.TaskKey(st.Job.ID, st.task.Index), st.task)
 	return d, true
 }
+
+// again says whether a launch goes on that was intended before. That of a job that is ending does not: what an earlier
+// try may have bought is ended.
+func (st *Buying) again() (d record.Decision, proceed bool) {
+	launching := st.Cluster.State == record.ClusterLaunching
+	if launching && st.ending() {
+		d.Emit(events.ClusterRelease{Cluster: st.Cluster.ID, Job: st.Job.ID, Reason: "the job is ending"})
+		return d, false
+	}
+	return d, launching
+}
+
+func (st *Buying) ending() bool { return st.Job.State == record.JobEnding || st.Job.State.Over() }
 
 // full says that capacity has no room.
 func full(o cloud.Offer) string {
