@@ -254,16 +254,8 @@ func (r *reader) metadata(m *metadata, n *yaml.Node) error {
 			m.labels, err = r.texts(e.Node)
 		case "annotations":
 			m.annotations, err = r.texts(e.Node)
-		case "finalizers",
-			"ownerReferences",
-			"uid",
-			"resourceVersion",
-			"generation",
-			"creationTimestamp",
-			"managedFields",
-			"selfLink",
-			"deletionTimestamp",
-			"deletionGracePeriodSeconds":
+		case "finalizers", "ownerReferences", "uid", "resourceVersion", "generation", "creationTimestamp",
+			"managedFields", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds":
 		default:
 			err = r.Unknown(e, []string{"name", "generateName", "namespace", "labels", "annotations"})
 		}

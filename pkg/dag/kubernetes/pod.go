@@ -19,9 +19,8 @@ type pod struct {
 	at        *yaml.Node
 	path      string
 	image     string
-	command   []podtext.Value
-	args      []podtext.Value
-	given     []string // args as they stand
+	command   []string // as it stands: what it names of variables is known when all of them are
+	args      []string
 	env       []podtext.Variable
 	before    []step // what init containers run
 	dir       string
@@ -38,7 +37,7 @@ type pod struct {
 
 // step is an init container.
 type step struct {
-	command []podtext.Value
+	command []string // as it stands
 	env     []podtext.Variable
 	dir     string
 }
@@ -94,23 +93,9 @@ func (r *reader) podSpec(p *pod, n *yaml.Node) error {
 		},
 		"securityContext": func(_ *podParts, n *yaml.Node) error { return r.securityContext(n) },
 	}
-	known.with(passed[*podParts](
-		"terminationGracePeriodSeconds",
-		"schedulerName",
-		"automountServiceAccountToken",
-		"hostNetwork",
-		"dnsPolicy",
-		"shareProcessNamespace",
-		"enableServiceLinks",
-		"setHostnameAsFQDN",
-		"os",
-		"overhead",
-		"preemptionPolicy",
-		"tolerations",
-		"nodeName",
-		"hostUsers",
-		"readinessGates",
-	))
+	known.with(passed[*podParts]("terminationGracePeriodSeconds", "schedulerName", "automountServiceAccountToken",
+		"hostNetwork", "dnsPolicy", "shareProcessNamespace", "enableServiceLinks", "setHostnameAsFQDN", "os",
+		"overhead", "preemptionPolicy", "tolerations", "nodeName", "hostUsers", "readinessGates"))
 	known.with(ignored[*podParts](r, "is not acted on: what runs elsewhere has no rights in the cluster",
 		"serviceAccountName", "serviceAccount"))
 	known.with(ignored[*podParts](r, notActedOn, "activeDeadlineSeconds", "hostPID", "hostIPC", "dnsConfig",
@@ -171,7 +156,7 @@ func (r *reader) containers(p *pod, n *yaml.Node) error {
 		if err != nil {
 			return err
 		}
-		p.image, p.command, p.args, p.env, p.dir, p.given = c.image, c.command, c.args, c.env, c.dir, c.given
+		p.image, p.command, p.args, p.env, p.dir = c.image, c.command, c.args, c.env, c.dir
 		return nil
 	})
 	if err == nil && seen == 0 {
@@ -206,8 +191,7 @@ func (r *reader) initContainers(p *pod, n *yaml.Node) error {
 type container struct {
 	image         string
 	imageAt       *yaml.Node
-	words, given  []string
-	command, args []podtext.Value
+	command, args []string
 	env           []podtext.Variable
 	dir           string
 	envFrom, vars *yaml.Node
@@ -234,8 +218,8 @@ func (r *reader) container(p *pod, n *yaml.Node, before bool) (*container, error
 			}
 			return err
 		},
-		"command":         list(func(c *container) *[]string { return &c.words }),
-		"args":            list(func(c *container) *[]string { return &c.given }),
+		"command":         list(func(c *container) *[]string { return &c.command }),
+		"args":            list(func(c *container) *[]string { return &c.args }),
 		"workingDir":      text(r, func(c *container) *string { return &c.dir }),
 		"env":             keep(func(c *container) **yaml.Node { return &c.vars }),
 		"envFrom":         keep(func(c *container) **yaml.Node { return &c.envFrom }),
@@ -288,12 +272,6 @@ func (r *reader) container(p *pod, n *yaml.Node, before bool) (*container, error
 		}
 		r.mark(p, "image", c.imageAt, fault.Join(r.where(), "image"))
 	}
-	for _, s := range c.words {
-		c.command = append(c.command, podtext.Expand(s, c.env))
-	}
-	for _, s := range c.given {
-		c.args = append(c.args, podtext.Expand(s, c.env))
-	}
 	return c, nil
 }
 
@@ -306,11 +284,11 @@ func (r *reader) mark(p *pod, field string, n *yaml.Node, path string) {
 	p.marks = append(p.marks, dag.Mark{Pos: yamlfile.PositionOf(n), Field: field, Path: below})
 }
 
-// mentions says whether a word is in what a pod runs.
-func (p *pod) mentions(word string) bool {
-	all := [][]podtext.Value{p.command, p.args}
-	for _, s := range p.before {
-		all = append(all, s.command)
+// mentions says whether a word is in what a role's pods run.
+func (p *role) mentions(word string) bool {
+	all := [][]podtext.Value{expanded(p.pod.command, p.variables()), expanded(p.pod.args, p.variables())}
+	for _, s := range p.pod.before {
+		all = append(all, expanded(s.command, p.variablesOf(s)))
 	}
 	for _, words := range all {
 		for _, v := range words {
