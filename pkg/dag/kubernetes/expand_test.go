@@ -7,7 +7,9 @@ import (
 	"testing"
 
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/dagtest"
 	"github.com/tradewind-broker/tradewind/pkg/dag/kubernetes"
+	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
 
 // run runs a task as a node of some rank, and is what it prints.
@@ -152,6 +154,62 @@ spec:
 			if got := run(t, &j.Tasks[c.task], c.rank); got != c.want {
 				t.Errorf("%q, not %q, of\n%s", got, c.want, j.Tasks[c.task].Run)
 			}
+		})
+	}
+}
+
+// A variable that is given when the job is handed in stands over the file's, in whatever names it as well.
+func TestGivenVariablesStandOverTheFiles(t *testing.T) {
+	const file = `
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings}
+data: {MODE: slow}
+---
+apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+metadata: {name: j}
+spec:
+  pytorchReplicaSpecs:
+    Master: {template: {spec: {containers: [{name: c, image: i, command: [sh, -c, 'echo "$LR $MODE $NEW"']}]}}}
+    Worker:
+      template:
+        spec:
+          initContainers:
+            - {name: a, image: i, command: [sh, -c, 'echo "$LR $RATE"'], env: [{name: RATE, value: "1"}]}
+          containers:
+            - name: c
+              image: i
+              command: [sh, -c, 'echo "$LR $MODE $NEW $NAMED $RATE $0 $1"']
+              args: [--lr=$(LR), "$(NEW)$(RANK)"]
+              envFrom: [{configMapRef: {name: settings}}]
+              env: [{name: LR, value: "0.01"}, {name: NAMED, value: "lr-$(LR)"}, {name: RATE, value: "2"}]
+`
+	for _, c := range []struct {
+		name, rank string
+		env        map[string]string
+		want       string
+	}{
+		{"none", "1", nil, "0.01 1\n0.01 slow  lr-0.01 2 --lr=0.01 $(NEW)1\n"},
+		{
+			"of the file, and new", "1", map[string]string{"LR": "it's 0.1", "MODE": "", "NEW": "n"},
+			"it's 0.1 1\nit's 0.1  n lr-it's 0.1 2 --lr=it's 0.1 n1\n",
+		},
+		{"of a role that has none", "0", map[string]string{"LR": "0.1", "MODE": "fast"}, "0.1 fast \n"},
+		{
+			"of an init container, and of the controller's", "1", map[string]string{"RATE": "3", "RANK": "7"},
+			"0.01 3\n0.01 slow  lr-0.01 3 --lr=0.01 $(NEW)7\n",
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			j, err := read.Given("job.yaml", strings.NewReader(file), c.env)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := run(t, &j.Tasks[0], c.rank); got != c.want {
+				t.Errorf("%q, not %q, of\n%v\n%s", got, c.want, j.Tasks[0].Env, j.Tasks[0].Run)
+			}
+			dagtest.ReadBack(t, j)
 		})
 	}
 }

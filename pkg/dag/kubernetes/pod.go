@@ -200,7 +200,7 @@ type container struct {
 }
 
 func (r *reader) container(p *pod, n *yaml.Node, before bool) (*container, error) {
-	c := &container{}
+	c := &container{env: slices.Clone(r.given)}
 	list := func(to func(*container) *[]string) func(*container, *yaml.Node) error {
 		return func(c *container, n *yaml.Node) (err error) {
 			*to(c), err = r.words(n)

@@ -51,7 +51,7 @@ func (p *role) settleIn(t *dag.Task, s *script, g *group, at podtext.Place) {
 }
 
 // environment gives a task what is known of the variables, and its script the rest. The variables of a role that shares
-// its task are all set by the script.
+// its task are all set by the script, but for those that are given.
 func (p *role) environment(t *dag.Task, at podtext.Place, b *strings.Builder, alone bool) {
 	if p.usesAddress() {
 		b.WriteString(ownAddress)
@@ -61,7 +61,7 @@ func (p *role) environment(t *dag.Task, at podtext.Place, b *strings.Builder, al
 			t.AddSecrets(v.Name)
 			continue
 		}
-		if s, ok := v.At(at); ok && alone {
+		if s, ok := v.At(at); ok && (alone || v.Given) {
 			if t.Env == nil {
 				t.Env = map[string]string{}
 			}
@@ -121,7 +121,7 @@ func (p *role) commands(at podtext.Place, b *strings.Builder) {
 		b.WriteString("(")
 		b.WriteString(p.pod.changes(s.dir))
 		for _, v := range s.env {
-			if !v.Secret { // what is secret is there anyway
+			if !v.Secret && !v.Given { // such are there anyway
 				fmt.Fprintf(b, "export %s=%s\n", v.Name, v.Shell(at))
 			}
 		}
