@@ -23,6 +23,7 @@ type pod struct {
 	args      []string
 	env       []podtext.Variable
 	before    []step // what init containers run
+	inits     []*pod // what they ask for
 	dir       string
 	folders   []mount // of volumes that are folders
 	files     []file
@@ -128,7 +129,7 @@ func (r *reader) podSpec(p *pod, n *yaml.Node) error {
 			return fault.Within(s.name, fault.At(yamlfile.PositionOf(s.node), err))
 		}
 	}
-	r.settleAccelerators(p, parts.containers)
+	r.settleResources(p, parts.containers)
 	return nil
 }
 
@@ -243,19 +244,19 @@ func (r *reader) container(p *pod, n *yaml.Node, before bool) (*container, error
 	if err := readInto(r, n, known, c); err != nil {
 		return nil, err
 	}
+	asks := p
+	if before && c.resources != nil {
+		asks = &pod{meta: p.meta, path: p.path}
+		p.inits = append(p.inits, asks)
+	}
 	steps := []struct {
 		name string
 		node *yaml.Node
 		do   func(*yaml.Node) error
 	}{
-		{"resources", c.resources, func(n *yaml.Node) error {
-			if before {
-				return nil
-			}
-			return r.readResources(p, n)
-		}},
+		{"resources", c.resources, func(n *yaml.Node) error { return r.readResources(asks, n) }},
 		{"envFrom", c.envFrom, func(n *yaml.Node) error { return r.envFrom(c, n) }},
-		{"env", c.vars, func(n *yaml.Node) error { return r.env(p, c, n) }},
+		{"env", c.vars, func(n *yaml.Node) error { return r.env(asks, c, n) }},
 		{"volumeMounts", c.mounts, func(n *yaml.Node) error { return r.mountVolumes(p, n) }},
 	}
 	for _, s := range steps {

@@ -200,7 +200,7 @@ func (r *reader) trainStep(t *trainJob, p *setRole) error { //nolint:gocyclo // 
 		if err != nil {
 			return fault.Within(field, fault.Within("resourcesPerNode", err))
 		}
-		r.settleAccelerators(pod, step.resources)
+		r.settleResources(pod, step.resources)
 	}
 	if step.hasCommand || step.args != nil {
 		pod.args = step.args
