@@ -67,7 +67,7 @@ var (
 func functions(script string) (found string) {
 	reads := mayRead.MatchString(script)
 	if reads || maySrun.MatchString(script) {
-		found += srun
+		found += ownInput + srun
 	}
 	if reads || mayScontrol.MatchString(script) {
 		found += scontrol
@@ -107,15 +107,29 @@ const variables = `LC_ALL=C awk -v q="'" -v ORS= 'BEGIN {
   }
 }'`
 
+// whichInput tells standard inputs apart: a pipe, too, has a number of its own.
+const whichInput = `"$(stat -L -c %d:%i /dev/stdin 2>/dev/null || ls -L -i /dev/stdin 2>/dev/null || :)"`
+
+// ownInput notes what the script itself has for standard input: nothing as a rule, and else what may never end, or the
+// rest of the script.
+const ownInput = `export TRADEWIND_STDIN=` + whichInput + `
+`
+
 // srun starts a program on each node as often as was asked for, by the agents, and fails as the first of them does. It
-// takes the options that change how often; the others are Slurm's own.
+// takes the options that change how often, where and with which input; the others are Slurm's own.
+//
+// Programs run beside each other, and what a shell runs so has no standard input. One program alone is given that of
+// srun, as it comes. Where there are several each has to have all of it: it is read to its end first. To another node
+// it goes in the command, whose size is limited. What the script was started with is left alone: to read it could take
+// for ever, or the rest of the script.
 //
 // Variables are handed on as arguments of env, which asks of no name that a shell would take it: bash exports functions
 // as BASH_FUNC_f%%, which other shells drop, and some of its variables can not be set. Awk reads them, and not from
 // the text of export -p, a line of which may be one of a value. The folder is found by the shell's name for it, or by
 // its true one where another program than a shell has gone there.
 const srun = `srun() (
-  tasks= nodes=$SLURM_NNODES each= label=
+  unset IFS
+  tasks= nodes= each= label= list= input=all
   while [ $# -gt 0 ]; do
     case $1 in
     -l|--label) label=1; shift ;;
@@ -127,12 +141,18 @@ const srun = `srun() (
     --nodes=*) nodes=${1#*=}; shift ;;
     --ntasks-per-node) each=$2; shift 2 ;;
     --ntasks-per-node=*) each=${1#*=}; shift ;;
+    -w|--nodelist) list=$2; shift 2 ;;
+    -w*) list=${1#-w}; shift ;;
+    --nodelist=*) list=${1#*=}; shift ;;
+    -i|--input) input=$2; shift 2 ;;
+    -i*) input=${1#-i}; shift ;;
+    --input=*) input=${1#*=}; shift ;;
     --*=*) shift ;;
-    -[ABcCdDeGiJLmMopqrStTwWx]) shift 2 ;;
+    -[ABcCdDeGJLmMopqrStTWx]) shift 2 ;;
     --account|--chdir|--constraint|--container-*|--cores-per-socket|--cpu-bind|--cpu-freq|--cpus-per-*) shift 2 ;;
     --dependency|--distribution|--epilog|--error|--exclude|--export|--export-file|--extra-node-info) shift 2 ;;
-    --gpu-*|--gpus|--gpus-per-*|--gres|--gres-flags|--hint|--input|--job-name|--jobid|--licenses) shift 2 ;;
-    --mail-*|--mem|--mem-*|--mincpus|--mpi|--network|--nodefile|--nodelist|--ntasks-per-*|--open-mode) shift 2 ;;
+    --gpu-*|--gpus|--gpus-per-*|--gres|--gres-flags|--hint|--job-name|--jobid|--licenses) shift 2 ;;
+    --mail-*|--mem|--mem-*|--mincpus|--mpi|--network|--nodefile|--ntasks-per-*|--open-mode) shift 2 ;;
     --output|--partition|--prefer|--priority|--profile|--prolog|--qos|--relative|--reservation|--signal) shift 2 ;;
     --sockets-per-node|--switches|--task-*|--thread-spec|--threads|--threads-per-core|--time|--time-min) shift 2 ;;
     --tmp|--tres-per-task|--wait|--wckey) shift 2 ;;
@@ -141,8 +161,11 @@ const srun = `srun() (
     *) break ;;
     esac
   done
-  [ -n "$tasks" ] || [ -z "$each" ] || tasks=$(( each * nodes ))
-  [ -n "$tasks" ] || tasks=$SLURM_NTASKS
+  refuse() {
+    echo "srun: $1" >&2
+    exit 1
+  }
+` + srunNodes + srunInput + `
   quoted() { # the quote that ends it comes before the last line's end, so that a word's own ends of lines are kept
     printf "'"
     printf '%s\n' "$1" | sed "s/'/'\\\\''/g; \$s/\$/'/"
@@ -167,7 +190,7 @@ const srun = `srun() (
   for word; do
     command="$command $(quoted "$word")"
   done
-  if [ "$nodes" -gt 1 ]; then
+  if [ "$addresses" != " $SLURMD_NODENAME" ]; then
     environment=$(` + variables + `)
     [ -z "${LC_ALL+x}" ] || environment="$environment LC_ALL=$(quoted "$LC_ALL")"
     folder=$PWD top=$SLURM_SUBMIT_DIR
@@ -178,26 +201,96 @@ const srun = `srun() (
     case $folder/ in
     "$top"/*) folder=.${folder#"$top"} ;;
     esac
-    there="export SLURM_SUBMIT_DIR=\"\$PWD\"; cd $(quoted "$folder") 2>/dev/null"
-    there="$there; exec env$environment SLURM_SUBMIT_DIR=\"\$SLURM_SUBMIT_DIR\""
+    there="export SLURM_SUBMIT_DIR=\"\$PWD\"; cd $(quoted "$folder") 2>/dev/null;"
+    environment="env$environment SLURM_SUBMIT_DIR=\"\$SLURM_SUBMIT_DIR\""
   fi
-  per=$(( (tasks + nodes - 1) / nodes )) rank=0 started=
-  while [ $rank -lt $tasks ]; do
-    node=$(( rank / per ))
-    set="SLURM_PROCID=$rank SLURM_LOCALID=$(( rank % per )) SLURM_NODEID=$node"
-    set="$set SLURM_NTASKS=$tasks SLURM_NPROCS=$tasks"
-    if [ $node -eq 0 ]; then
-      eval "started env $set$command" &
-    else
-      address=$(sed -n $(( node + 1 ))p "$SLURM_SUBMIT_DIR/.slurm-nodes")
-      started "$TRADEWIND_RSH_AGENT" "$address" "$there $set SLURMD_NODENAME=$address$command" &
-    fi
-    started="$started $!" rank=$(( rank + 1 ))
+  per=$(( (tasks + nodes - 1) / nodes )) rank=0 node=-1 started=
+  for address in $addresses; do
+    node=$(( node + 1 )) within=0
+    while [ $within -lt $per ] && [ $rank -lt "$tasks" ]; do
+      set="SLURM_PROCID=$rank SLURM_LOCALID=$within SLURM_NODEID=$node SLURM_NTASKS=$tasks SLURM_NPROCS=$tasks"
+      from=/dev/null feed=exec
+      case $input in
+      all|"$rank") from=$kept feed=$carried ;;
+      esac
+      if [ "$address" != "$SLURMD_NODENAME" ]; then
+        set="$there $feed $environment $set SLURMD_NODENAME=$address$command"
+        started "$TRADEWIND_RSH_AGENT" "$address" "$set" &
+      elif [ -n "$direct" ]; then
+        eval "started env $set$command" <&6 6<&- &
+      else
+        eval "started env $set$command" <"$from" &
+      fi
+      started="$started $!" rank=$(( rank + 1 )) within=$(( within + 1 ))
+    done
   done
   failed=0
   for child in $started; do
     wait $child || failed=$?
   done
+  [ "$kept" = /dev/null ] || rm -f "$kept"
   exit $failed
 )
 `
+
+// srunNodes are the nodes that a program is started on, in the job's order: those that are named, and as many others
+// as it asks for beyond.
+const srunNodes = `  named= count=0
+  for name in $(printf %s "$list" | tr , ' '); do
+    [ "$name" != "$(uname -n)" ] || name=$SLURMD_NODENAME
+    case ,$SLURM_JOB_NODELIST, in
+    *,"$name",*) ;;
+    *) refuse "$name is no node of this job, which has $SLURM_JOB_NODELIST" ;;
+    esac
+    case "$named " in
+    *" $name "*) ;;
+    *) named="$named $name" count=$(( count + 1 )) ;;
+    esac
+  done
+  [ -n "$nodes" ] || nodes=$SLURM_NNODES
+  nodes=${nodes%%-*}
+  [ -n "$tasks" ] || [ -z "$each" ] || tasks=$(( each * nodes ))
+  [ -n "$tasks" ] || tasks=$SLURM_NTASKS
+  [ "$nodes" -le "$SLURM_NNODES" ] || refuse "$nodes nodes are more than the $SLURM_NNODES of this job"
+  [ "$nodes" -ge $count ] || refuse "--nodelist names $count nodes, and --nodes asks for $nodes"
+  [ "$tasks" -ge "$nodes" ] || nodes=$tasks
+  [ "$nodes" -ge $count ] || nodes=$count
+  others=$(( nodes - count )) addresses=
+  for name in $(printf %s "$SLURM_JOB_NODELIST" | tr , ' '); do
+    case "$named " in
+    *" $name "*) addresses="$addresses $name" ;;
+    *) [ $others -eq 0 ] || addresses="$addresses $name" others=$(( others - 1 )) ;;
+    esac
+  done
+`
+
+// srunInput is what programs read: what is given to srun by a redirection, a pipe or --input, as long as it is not the
+// script's own. It is kept in a file, or is srun's own for a program that is alone.
+const srunInput = `  case $input in
+  all|[0-9]|[1-9][0-9]|[1-9][0-9][0-9]|[1-9][0-9][0-9][0-9]) ;;
+  none) exec </dev/null ;;
+  *%*) refuse "--input=$input: names with % are not known here" ;;
+  *)
+    [ -r "$input" ] || refuse "--input=$input: there is no such file to read"
+    exec <"$input"
+    input=all
+    ;;
+  esac
+  kept=/dev/null carried=exec direct=
+  if { true 6<&0; } 2>/dev/null && ! [ -t 0 ] && ! [ /dev/stdin -ef /dev/null ] &&
+    [ "${TRADEWIND_STDIN-}" != ` + whichInput + ` ]; then
+    if [ "$tasks" -eq 1 ] && [ "$addresses" = " $SLURMD_NODENAME" ]; then
+      direct=1
+      exec 6<&0
+    else
+      kept=$(mktemp "$SLURM_SUBMIT_DIR/.slurm-input-XXXXXX") && cat >"$kept" || refuse 'its input can not be kept'
+    fi
+  fi
+  if [ -s "$kept" ] && [ "$addresses" != " $SLURMD_NODENAME" ]; then
+    size=$(( $(wc -c <"$kept") ))
+    if [ $size -gt 65536 ]; then
+      rm -f "$kept"
+      refuse "$size bytes of input are too many for other nodes, 65536 at most: name the file under inputs, and open it"
+    fi
+    carried="printf %s $(base64 <"$kept" | tr -d '\n') | base64 -d |"
+  fi`
