@@ -147,6 +147,12 @@ echo "node $SLURM_NODEID is [$SLURMD_NODENAME] of [$USER] at [$HOME] for [$TRADE
 			"nodes=[2] list=[10.0.0.1,10.0.0.2] cpus=[3] local=[0]\n", "node 0 is [10.0.0.1] of [me] at [/root] for [batch]",
 			"node 1 is [10.0.0.2] of [other] at [/home/other] for [nodes] with [theirs]\n",
 		}},
+		{"whatever they are called", `#!/bin/sh
+#SBATCH -N 2
+export tasks=a nodes=b rank=c input=d name=e label=f list=g count=h each=i set=j command=k folder=l code=m size=n
+srun sh -c 'echo "$SLURM_PROCID: $tasks$nodes$rank$input$name$label$list$count$each$set$command$folder$code$size"'
+srun -l sh -c 'echo "$rank"'
+`, []string{"\n0: abcdefghijklmn\n", "\n1: abcdefghijklmn\n", "\n0: c\n", "\n1: c\n"}},
 		{"whatever they hold", `#!/bin/sh -eu
 #SBATCH -N 2
 export A="it's \"\$B\" & \\1 \\n; \$(touch hacked)
