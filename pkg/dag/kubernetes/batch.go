@@ -60,13 +60,9 @@ func (r *reader) batchSpec(n *yaml.Node, indexed bool) (*batch, error) {
 			return err
 		},
 	}
-	known.with(passed[*batch](
-		"ttlSecondsAfterFinished",
-		"selector",
-		"manualSelector",
-		"podReplacementPolicy",
-		"maxFailedIndexes",
-	)).with(ignored[*batch](r, notActedOn, "podFailurePolicy", "successPolicy", "managedBy", "scheduling"))
+	known.with(passed[*batch]("ttlSecondsAfterFinished", "selector", "manualSelector", "podReplacementPolicy",
+		"maxFailedIndexes")).
+		with(ignored[*batch](r, notActedOn, "podFailurePolicy", "successPolicy", "managedBy", "scheduling"))
 	if err := readInto(r, n, known, b); err != nil {
 		return nil, err
 	}

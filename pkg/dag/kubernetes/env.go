@@ -68,13 +68,17 @@ func (r *reader) envFrom(c *container, n *yaml.Node) error {
 	})
 }
 
-// addVariable gives a container a variable, over one of the same name. A secret's value is stated apart.
+// addVariable gives a container a variable, over one of the same name that the file has. A secret's value is stated
+// apart; a variable that is given in a secret's place is refused when all is read.
 func (r *reader) addVariable(c *container, n *yaml.Node, name string, v podtext.Value, secret bool,
 	stated string) error {
 	if secret && stated != "" {
 		if err := r.job.StateSecret(name, stated); err != nil {
 			return fault.At(yamlfile.PositionOf(n), err)
 		}
+	}
+	if !secret && slices.ContainsFunc(r.given, func(v podtext.Variable) bool { return v.Name == name }) {
+		return nil
 	}
 	c.env = slices.DeleteFunc(c.env, func(other podtext.Variable) bool { return other.Name == name })
 	c.env = append(c.env, podtext.Variable{Name: name, Value: v, Secret: secret})

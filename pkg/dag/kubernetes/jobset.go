@@ -258,13 +258,8 @@ func sorted(names []string) []string {
 // setPods are the pods of a replicated job.
 func (r *reader) setPods(s *jobSet, p *setRole) *role {
 	b := p.batch
-	p.pods, p.perJob, p.pod, p.retries = p.replicas*b.completions, max(
-		b.completions,
-		1,
-	), b.pod, max(
-		b.backoff,
-		s.restarts,
-	)
+	p.pods, p.perJob, p.pod = p.replicas*b.completions, max(b.completions, 1), b.pod
+	p.retries = max(b.backoff, s.restarts)
 	if b.backoff == backoffLimit && s.restarts > 0 {
 		p.retries = s.restarts
 	}

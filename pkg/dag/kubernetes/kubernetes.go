@@ -7,6 +7,7 @@
 package kubernetes
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/suggest"
 	"github.com/tradewind-broker/tradewind/internal/yamlfile"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/kubernetes/podtext"
 )
 
 // reader reads the documents of a file.
@@ -28,7 +30,8 @@ type reader struct {
 	beside  beside
 	alone   bool // the file has one workload, which names the job
 	edges   int
-	current string // what is read, for the messages
+	given   []podtext.Variable // of all containers, over what the file says
+	current string             // what is read, for the messages
 }
 
 // document is one object of the file.
@@ -68,12 +71,15 @@ func Parse(name string, data []byte) (*dag.Job, error) {
 	if err != nil {
 		return dag.Checked(name, nil, err)
 	}
-	return FromYAML(name, docs, from)
+	return FromYAML(name, docs, from, nil)
 }
 
-// FromYAML is Parse of a file that is decoded already.
-func FromYAML(name string, docs []*yaml.Node, from yamlfile.Reader) (*dag.Job, error) {
+// FromYAML is Parse of a file that is decoded already. env are variables of every container, over those of the file.
+func FromYAML(name string, docs []*yaml.Node, from yamlfile.Reader, env map[string]string) (*dag.Job, error) {
 	r := &reader{Reader: from, names: dag.NewNamer(0)}
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		r.given = append(r.given, podtext.Variable{Name: name, Value: podtext.Plain(env[name]), Given: true})
+	}
 	r.job, r.origin = dag.NewJob(name, dag.Kubernetes)
 	return dag.Checked(name, r.job, r.read(docs))
 }
@@ -254,16 +260,8 @@ func (r *reader) metadata(m *metadata, n *yaml.Node) error {
 			m.labels, err = r.texts(e.Node)
 		case "annotations":
 			m.annotations, err = r.texts(e.Node)
-		case "finalizers",
-			"ownerReferences",
-			"uid",
-			"resourceVersion",
-			"generation",
-			"creationTimestamp",
-			"managedFields",
-			"selfLink",
-			"deletionTimestamp",
-			"deletionGracePeriodSeconds":
+		case "finalizers", "ownerReferences", "uid", "resourceVersion", "generation", "creationTimestamp",
+			"managedFields", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds":
 		default:
 			err = r.Unknown(e, []string{"name", "generateName", "namespace", "labels", "annotations"})
 		}

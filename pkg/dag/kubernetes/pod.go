@@ -19,11 +19,11 @@ type pod struct {
 	at        *yaml.Node
 	path      string
 	image     string
-	command   []podtext.Value
-	args      []podtext.Value
-	given     []string // args as they stand
+	command   []string // as it stands: what it names of variables is known when all of them are
+	args      []string
 	env       []podtext.Variable
 	before    []step // what init containers run
+	inits     []*pod // what they ask for
 	dir       string
 	folders   []mount // of volumes that are folders
 	files     []file
@@ -38,7 +38,7 @@ type pod struct {
 
 // step is an init container.
 type step struct {
-	command []podtext.Value
+	command []string // as it stands
 	env     []podtext.Variable
 	dir     string
 }
@@ -94,23 +94,9 @@ func (r *reader) podSpec(p *pod, n *yaml.Node) error {
 		},
 		"securityContext": func(_ *podParts, n *yaml.Node) error { return r.securityContext(n) },
 	}
-	known.with(passed[*podParts](
-		"terminationGracePeriodSeconds",
-		"schedulerName",
-		"automountServiceAccountToken",
-		"hostNetwork",
-		"dnsPolicy",
-		"shareProcessNamespace",
-		"enableServiceLinks",
-		"setHostnameAsFQDN",
-		"os",
-		"overhead",
-		"preemptionPolicy",
-		"tolerations",
-		"nodeName",
-		"hostUsers",
-		"readinessGates",
-	))
+	known.with(passed[*podParts]("terminationGracePeriodSeconds", "schedulerName", "automountServiceAccountToken",
+		"hostNetwork", "dnsPolicy", "shareProcessNamespace", "enableServiceLinks", "setHostnameAsFQDN", "os",
+		"overhead", "preemptionPolicy", "tolerations", "nodeName", "hostUsers", "readinessGates"))
 	known.with(ignored[*podParts](r, "is not acted on: what runs elsewhere has no rights in the cluster",
 		"serviceAccountName", "serviceAccount"))
 	known.with(ignored[*podParts](r, notActedOn, "activeDeadlineSeconds", "hostPID", "hostIPC", "dnsConfig",
@@ -143,7 +129,7 @@ func (r *reader) podSpec(p *pod, n *yaml.Node) error {
 			return fault.Within(s.name, fault.At(yamlfile.PositionOf(s.node), err))
 		}
 	}
-	r.settleAccelerators(p, parts.containers)
+	r.settleResources(p, parts.containers)
 	return nil
 }
 
@@ -171,7 +157,7 @@ func (r *reader) containers(p *pod, n *yaml.Node) error {
 		if err != nil {
 			return err
 		}
-		p.image, p.command, p.args, p.env, p.dir, p.given = c.image, c.command, c.args, c.env, c.dir, c.given
+		p.image, p.command, p.args, p.env, p.dir = c.image, c.command, c.args, c.env, c.dir
 		return nil
 	})
 	if err == nil && seen == 0 {
@@ -206,8 +192,7 @@ func (r *reader) initContainers(p *pod, n *yaml.Node) error {
 type container struct {
 	image         string
 	imageAt       *yaml.Node
-	words, given  []string
-	command, args []podtext.Value
+	command, args []string
 	env           []podtext.Variable
 	dir           string
 	envFrom, vars *yaml.Node
@@ -216,7 +201,7 @@ type container struct {
 }
 
 func (r *reader) container(p *pod, n *yaml.Node, before bool) (*container, error) {
-	c := &container{}
+	c := &container{env: slices.Clone(r.given)}
 	list := func(to func(*container) *[]string) func(*container, *yaml.Node) error {
 		return func(c *container, n *yaml.Node) (err error) {
 			*to(c), err = r.words(n)
@@ -234,8 +219,8 @@ func (r *reader) container(p *pod, n *yaml.Node, before bool) (*container, error
 			}
 			return err
 		},
-		"command":         list(func(c *container) *[]string { return &c.words }),
-		"args":            list(func(c *container) *[]string { return &c.given }),
+		"command":         list(func(c *container) *[]string { return &c.command }),
+		"args":            list(func(c *container) *[]string { return &c.args }),
 		"workingDir":      text(r, func(c *container) *string { return &c.dir }),
 		"env":             keep(func(c *container) **yaml.Node { return &c.vars }),
 		"envFrom":         keep(func(c *container) **yaml.Node { return &c.envFrom }),
@@ -259,19 +244,19 @@ func (r *reader) container(p *pod, n *yaml.Node, before bool) (*container, error
 	if err := readInto(r, n, known, c); err != nil {
 		return nil, err
 	}
+	asks := p
+	if before && c.resources != nil {
+		asks = &pod{meta: p.meta, path: p.path}
+		p.inits = append(p.inits, asks)
+	}
 	steps := []struct {
 		name string
 		node *yaml.Node
 		do   func(*yaml.Node) error
 	}{
-		{"resources", c.resources, func(n *yaml.Node) error {
-			if before {
-				return nil
-			}
-			return r.readResources(p, n)
-		}},
+		{"resources", c.resources, func(n *yaml.Node) error { return r.readResources(asks, n) }},
 		{"envFrom", c.envFrom, func(n *yaml.Node) error { return r.envFrom(c, n) }},
-		{"env", c.vars, func(n *yaml.Node) error { return r.env(p, c, n) }},
+		{"env", c.vars, func(n *yaml.Node) error { return r.env(asks, c, n) }},
 		{"volumeMounts", c.mounts, func(n *yaml.Node) error { return r.mountVolumes(p, n) }},
 	}
 	for _, s := range steps {
@@ -288,12 +273,6 @@ func (r *reader) container(p *pod, n *yaml.Node, before bool) (*container, error
 		}
 		r.mark(p, "image", c.imageAt, fault.Join(r.where(), "image"))
 	}
-	for _, s := range c.words {
-		c.command = append(c.command, podtext.Expand(s, c.env))
-	}
-	for _, s := range c.given {
-		c.args = append(c.args, podtext.Expand(s, c.env))
-	}
 	return c, nil
 }
 
@@ -306,11 +285,11 @@ func (r *reader) mark(p *pod, field string, n *yaml.Node, path string) {
 	p.marks = append(p.marks, dag.Mark{Pos: yamlfile.PositionOf(n), Field: field, Path: below})
 }
 
-// mentions says whether a word is in what a pod runs.
-func (p *pod) mentions(word string) bool {
-	all := [][]podtext.Value{p.command, p.args}
-	for _, s := range p.before {
-		all = append(all, s.command)
+// mentions says whether a word is in what a role's pods run.
+func (p *role) mentions(word string) bool {
+	all := [][]podtext.Value{expanded(p.pod.command, p.variables()), expanded(p.pod.args, p.variables())}
+	for _, s := range p.pod.before {
+		all = append(all, expanded(s.command, p.variablesOf(s)))
 	}
 	for _, words := range all {
 		for _, v := range words {

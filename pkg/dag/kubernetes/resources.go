@@ -211,8 +211,32 @@ func (r *reader) affinity(p *pod, n *yaml.Node) error {
 	return nil
 }
 
-// settleAccelerators names the GPUs of a pod that asks for some of whichever kind.
-func (r *reader) settleAccelerators(p *pod, n *yaml.Node) {
+// atLeast has a pod ask for as much as its init container does: the node has to have room for either.
+func (p *pod) atLeast(o *pod) {
+	res, other := p.first(), o.first()
+	more := map[string]bool{
+		"cpus":         other.CPUs.Min > res.CPUs.Min,
+		"memory":       other.Memory.Min > res.Memory.Min,
+		"disk":         other.DiskGiB > res.DiskGiB,
+		"accelerators": other.AcceleratorCount > res.AcceleratorCount,
+	}
+	res.CPUs.Min = max(res.CPUs.Min, other.CPUs.Min)
+	res.Memory.Min = max(res.Memory.Min, other.Memory.Min)
+	res.DiskGiB = max(res.DiskGiB, other.DiskGiB)
+	res.AcceleratorCount = max(res.AcceleratorCount, other.AcceleratorCount)
+	for _, m := range o.marks {
+		if more[m.Field] { // the first of a field is where a message says that it stands
+			p.marks = slices.Insert(p.marks, 0, m)
+		}
+	}
+}
+
+// settleResources counts in what init containers ask for, and names the GPUs of a pod that asks for some of whichever
+// kind.
+func (r *reader) settleResources(p *pod, n *yaml.Node) {
+	for _, init := range p.inits {
+		p.atLeast(init)
+	}
 	res := p.first()
 	if res.Accelerator != "" && res.AcceleratorCount == 0 {
 		res.Accelerator = "" // of a node whose GPUs are not asked for

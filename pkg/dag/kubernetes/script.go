@@ -31,6 +31,9 @@ func (p *role) variables() []podtext.Variable {
 	return out
 }
 
+// variablesOf are those of an init container, over what the kind gives the pods.
+func (p *role) variablesOf(s step) []podtext.Variable { return slices.Concat(p.env, s.env) }
+
 // settle fills in a task that is one pod.
 func (p *role) settle(t *dag.Task, at podtext.Place) {
 	var b strings.Builder
@@ -48,7 +51,7 @@ func (p *role) settleIn(t *dag.Task, s *script, g *group, at podtext.Place) {
 }
 
 // environment gives a task what is known of the variables, and its script the rest. The variables of a role that shares
-// its task are all set by the script.
+// its task are all set by the script, but for those that are given.
 func (p *role) environment(t *dag.Task, at podtext.Place, b *strings.Builder, alone bool) {
 	if p.usesAddress() {
 		b.WriteString(ownAddress)
@@ -58,7 +61,7 @@ func (p *role) environment(t *dag.Task, at podtext.Place, b *strings.Builder, al
 			t.AddSecrets(v.Name)
 			continue
 		}
-		if s, ok := v.At(at); ok && alone {
+		if s, ok := v.At(at); ok && (alone || v.Given) {
 			if t.Env == nil {
 				t.Env = map[string]string{}
 			}
@@ -118,22 +121,23 @@ func (p *role) commands(at podtext.Place, b *strings.Builder) {
 		b.WriteString("(")
 		b.WriteString(p.pod.changes(s.dir))
 		for _, v := range s.env {
-			if !v.Secret { // what is secret is there anyway
+			if !v.Secret && !v.Given { // such are there anyway
 				fmt.Fprintf(b, "export %s=%s\n", v.Name, v.Shell(at))
 			}
 		}
-		b.WriteString("exec" + spaced(s.command, at) + ") || exit\n")
+		b.WriteString("exec" + spaced(s.command, p.variablesOf(s), at) + ") || exit\n")
 	}
 	b.WriteString(p.pod.changes(p.pod.dir))
+	args := spaced(p.pod.args, p.variables(), at)
 	if len(p.pod.command) > 0 {
-		b.WriteString("exec" + spaced(p.pod.command, at) + spaced(p.pod.args, at) + "\n")
+		b.WriteString("exec" + spaced(p.pod.command, p.variables(), at) + args + "\n")
 		return
 	}
 	fmt.Fprintf(
 		b,
 		"exec /bin/sh \"${%s:?is not set: the image's own command is known where docker or podman runs it}\"%s\n",
 		entrypointEnv,
-		spaced(p.pod.args, at),
+		args,
 	)
 }
 
@@ -156,9 +160,18 @@ const (
 	entrypointEnv = "TRADEWIND_IMAGE_ENTRYPOINT"
 )
 
-func spaced(words []podtext.Value, at podtext.Place) string {
+// expanded puts variables into words. Controllers add theirs to a pod's, and the kubelet knows all of them when it
+// expands command and args: this is done when a role is complete. A variable's own value has only those before it.
+func expanded(words []string, env []podtext.Variable) (values []podtext.Value) {
+	for _, s := range words {
+		values = append(values, podtext.Expand(s, env))
+	}
+	return values
+}
+
+func spaced(words []string, env []podtext.Variable, at podtext.Place) string {
 	var b strings.Builder
-	for _, w := range words {
+	for _, w := range expanded(words, env) {
 		b.WriteString(" " + w.Shell(at))
 	}
 	return b.String()

@@ -60,16 +60,8 @@ func (r *reader) trainJob(d *document) ([]*group, error) {
 		},
 	}
 	known.with(passed[*trainJob]("suspend", "labels", "annotations")).
-		with(
-			ignored[*trainJob](
-				r,
-				notActedOn,
-				"managedBy",
-				"runtimePatches",
-				"podTemplateOverrides",
-				"podSpecOverrides",
-			),
-		).
+		with(ignored[*trainJob](r, notActedOn, "managedBy", "runtimePatches", "podTemplateOverrides",
+			"podSpecOverrides")).
 		with(ignored[*trainJob](r, "is not acted on: a job that is late goes on; give its end with --deadline",
 			"activeDeadlineSeconds"))
 	if err := readInto(r, d.spec, known, t); err != nil {
@@ -208,18 +200,12 @@ func (r *reader) trainStep(t *trainJob, p *setRole) error { //nolint:gocyclo // 
 		if err != nil {
 			return fault.Within(field, fault.Within("resourcesPerNode", err))
 		}
-		r.settleAccelerators(pod, step.resources)
+		r.settleResources(pod, step.resources)
 	}
 	if step.hasCommand || step.args != nil {
-		pod.args = nil
+		pod.args = step.args
 		if step.hasCommand {
-			pod.command = nil
-		}
-		for _, s := range step.command {
-			pod.command = append(pod.command, podtext.Expand(s, pod.env))
-		}
-		for _, s := range step.args {
-			pod.args = append(pod.args, podtext.Expand(s, pod.env))
+			pod.command = step.command
 		}
 	}
 	return nil

@@ -135,7 +135,7 @@ func (r *reader) volcanoGroup(v *volcano, n *yaml.Node, name string) (*group, er
 			"write the policy in the task with which the job is to end"))
 	}
 	for _, p := range v.roles {
-		if ssh && p.pod.mentions("sshd") {
+		if ssh && p.mentions("sshd") {
 			return nil, fault.Within("tasks", r.Fault(p.at,
 				"waits for the others by ssh, and pods have no keys of each other",
 				"write a gang of roles: TRADEWIND_RSH_AGENT starts programs on the others without ssh"))

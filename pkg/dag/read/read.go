@@ -51,7 +51,7 @@ func File(path string) (*dag.Job, error) {
 func Job(name string, r io.Reader) (*dag.Job, error) { return Given(name, r, nil) }
 
 // Given is Job with variables over those of the file, which every task with a script has. A SkyPilot file may name them
-// in its paths and buckets.
+// in its paths and buckets, a manifest in its commands and in other variables.
 func Given(name string, r io.Reader, env map[string]string) (*dag.Job, error) {
 	j, err := parse(name, r, env)
 	if err == nil && len(env) > 0 {
@@ -100,7 +100,7 @@ func parseYAML(name string, data []byte, env map[string]string) (*dag.Job, error
 		}
 		err = from.Fault(first, "is "+yamlfile.Describe(first)+", not a job", hint)
 	case kubernetes.Looks(first):
-		return kubernetes.FromYAML(name, docs, from)
+		return kubernetes.FromYAML(name, docs, from, env)
 	case native.Looks(first):
 		return native.FromYAML(name, docs, from)
 	case skypilot.Looks(first):

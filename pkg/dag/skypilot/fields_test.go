@@ -253,3 +253,24 @@ func TestWarningsAreBounded(t *testing.T) {
 		t.Errorf("%d warnings, the last %q", len(j.Warnings), j.Warnings[len(j.Warnings)-1])
 	}
 }
+
+// SkyPilot reads YAML 1.1 in Python: a word that is a truth there comes out as Python writes it.
+func TestTruthsAreWrittenAsPythonDoes(t *testing.T) {
+	for value, want := range map[string]string{
+		"true": "True", "True": "True", "TRUE": "True", "yes": "True", "Yes": "True", "on": "True", "ON": "True",
+		"false": "False", "False": "False", "no": "False", "NO": "False", "off": "False", "Off": "False",
+		"!!bool yes": "True", "&a on": "True",
+		`"true"`: "true", "'no'": "no", `!!str true`: "true", "|-\n    on": "on", "tRUE": "tRUE", "y": "y", "n": "n",
+		"true.": "true.", "1": "1", "0.01": "0.01", "yes it is": "yes it is",
+	} {
+		const folder = "run: x\nfile_mounts: {/data: 's3://b/${V}'}\n"
+		j := readSky(t, folder+"envs:\n  V: "+value+"\n")
+		task := &j.Tasks[0]
+		if got := task.Env["V"]; got != want || task.Inputs[0].URI != "s3://b/"+want {
+			t.Errorf("envs: %s is %q, and in a path %s, want %q", value, got, task.Inputs[0].URI, want)
+		}
+		if got := readSky(t, "run: x\nsecrets:\n  V: "+value+"\n").Stated["V"]; got != want {
+			t.Errorf("secrets: %s is %q, want %q", value, got, want)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package slurm
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -59,7 +60,8 @@ type Script struct {
 type link struct {
 	*reader
 	file  string
-	names []string // by which others wait for it: what -J says, and its file's
+	name  string   // of its job: what -J says, or else its file's
+	names []string // by which others wait for it: what -J says, and its file's up to the first point
 	tasks []int    // all of its, in the job of all
 	ends  []int    // with whose end it is done: of a gang that of its first node
 	of    int      // tasks of each index of its array, or of the whole
@@ -68,11 +70,11 @@ type link struct {
 // Chain reads scripts that wait for each other as one job, whose name is that of the first. A script waits by
 // --dependency=afterok:NAME for all of another, by aftercorr:NAME of an array for the same place in another array, and
 // by singleton for those of its own name that stand before it. NAME is the -J of a script, or the name of its file, up
-// to its first point.
+// to its first point. Tasks whose name an earlier one has are given a number.
 func Chain(scripts []Script) (*dag.Job, error) {
 	var job *dag.Job
 	var links []*link
-	taken := map[string]bool{}
+	names := dag.NewNamer(0)
 	for _, s := range scripts {
 		if !Looks(s.Data) && !bytes.HasPrefix(s.Data, []byte("#!")) {
 			return nil, fault.InFile(s.Name, fault.New("is no script of Slurm", "only those are converted together"))
@@ -86,20 +88,25 @@ func Chain(scripts []Script) (*dag.Job, error) {
 			job, _ = dag.NewJob(s.Name, dag.Slurm)
 			job.Name = one.Name
 		}
-		base, _, _ := strings.Cut(path.Base(strings.ReplaceAll(s.Name, `\`, "/")), ".")
+		base := path.Base(strings.ReplaceAll(s.Name, `\`, "/"))
+		l.name = cmp.Or(l.asks.name, base)
+		base, _, _ = strings.Cut(base, ".")
 		l.names, l.of = []string{l.asks.name, base}, 1
 		if len(one.Tasks) > 0 && one.Tasks[0].Gang != "" {
 			l.of = 2
 		}
+		gang := ""
 		for i := range one.Tasks {
 			t := &one.Tasks[i]
-			if taken[t.Name] {
-				return nil, fault.InFile(s.Name, fault.New("there are two jobs "+fault.Quote(t.Name),
-					"give one another name: #SBATCH -J NAME"))
-			}
-			taken[t.Name] = true
 			if i%l.of == 0 {
 				l.ends = append(l.ends, len(job.Tasks))
+				gang = names.Name(cmp.Or(t.Gang, t.Name), "job")
+			}
+			if t.Gang == "" {
+				t.Name = gang
+			} else {
+				t.Name = names.Name(gang+strings.TrimPrefix(t.Name, t.Gang), "job")
+				t.Gang = gang
 			}
 			l.tasks = append(l.tasks, len(job.Tasks))
 			job.Tasks = append(job.Tasks, *t)
@@ -122,7 +129,7 @@ func Chain(scripts []Script) (*dag.Job, error) {
 func (l *link) wait(job *dag.Job, d dependency, links []*link, i int) error {
 	if d.kind == "singleton" {
 		for _, before := range links[:i] {
-			if before.asks.name == l.asks.name {
+			if before.name == l.name {
 				if err := edges(job, before.ends, l.tasks); err != nil {
 					return err
 				}
@@ -131,15 +138,10 @@ func (l *link) wait(job *dag.Job, d dependency, links []*link, i int) error {
 		return nil
 	}
 	for _, name := range d.jobs {
-		at := slices.IndexFunc(links, func(o *link) bool { return o != l && slices.Contains(o.names, name) })
-		if at < 0 {
-			var names []string
-			for _, o := range links {
-				names = append(names, o.names...)
-			}
-			return fault.New("there is no script "+fault.Quote(name), suggest.OneOf(name, names))
+		before, err := l.named(name, links)
+		if err != nil {
+			return err
 		}
-		before := links[at]
 		if d.kind == "afterok" {
 			if err := edges(job, before.ends, l.tasks); err != nil {
 				return err
@@ -157,6 +159,26 @@ func (l *link) wait(job *dag.Job, d dependency, links []*link, i int) error {
 		}
 	}
 	return nil
+}
+
+// named is the other script that has a name.
+func (l *link) named(name string, links []*link) (found *link, err error) {
+	var names []string
+	for _, o := range links {
+		names = append(names, o.names...)
+		switch {
+		case o == l || !slices.Contains(o.names, name):
+		case found != nil:
+			return nil, fault.New("there are two scripts "+fault.Quote(name),
+				"name the file of one, up to its first point")
+		default:
+			found = o
+		}
+	}
+	if found == nil {
+		err = fault.New("there is no script "+fault.Quote(name), suggest.OneOf(name, names))
+	}
+	return found, err
 }
 
 // edges lets each of some tasks wait for all of others.

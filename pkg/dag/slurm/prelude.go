@@ -67,7 +67,7 @@ var (
 func functions(script string) (found string) {
 	reads := mayRead.MatchString(script)
 	if reads || maySrun.MatchString(script) {
-		found += srun
+		found += ownInput + srun
 	}
 	if reads || mayScontrol.MatchString(script) {
 		found += scontrol
@@ -107,32 +107,53 @@ const variables = `LC_ALL=C awk -v q="'" -v ORS= 'BEGIN {
   }
 }'`
 
+// whichInput tells standard inputs apart: a pipe, too, has a number of its own.
+const whichInput = `"$(stat -L -c %d:%i /dev/stdin 2>/dev/null || ls -L -i /dev/stdin 2>/dev/null || :)"`
+
+// ownInput notes what the script itself has for standard input: nothing as a rule, and else what may never end, or the
+// rest of the script.
+const ownInput = `export TRADEWIND_STDIN=` + whichInput + `
+`
+
 // srun starts a program on each node as often as was asked for, by the agents, and fails as the first of them does. It
-// takes the options that change how often; the others are Slurm's own.
+// takes the options that change how often, where and with which input; the others are Slurm's own.
+//
+// Programs run beside each other, and what a shell runs so has no standard input. One program alone is given that of
+// srun, as it comes. Where there are several each has to have all of it: it is read to its end first. To another node
+// it goes in the command, whose size is limited. What the script was started with is left alone: to read it could take
+// for ever, or the rest of the script.
 //
 // Variables are handed on as arguments of env, which asks of no name that a shell would take it: bash exports functions
 // as BASH_FUNC_f%%, which other shells drop, and some of its variables can not be set. Awk reads them, and not from
 // the text of export -p, a line of which may be one of a value. The folder is found by the shell's name for it, or by
-// its true one where another program than a shell has gone there.
+// its true one where another program than a shell has gone there. Its own variables begin with _: those of the script
+// that a program is to see may have any name.
 const srun = `srun() (
-  tasks= nodes=$SLURM_NNODES each= label=
+  unset IFS
+  _tasks= _nodes= _each= _label= _list= _input=all
   while [ $# -gt 0 ]; do
     case $1 in
-    -l|--label) label=1; shift ;;
-    -n|--ntasks) tasks=$2; shift 2 ;;
-    -n*) tasks=${1#-n}; shift ;;
-    --ntasks=*) tasks=${1#*=}; shift ;;
-    -N|--nodes) nodes=$2; shift 2 ;;
-    -N*) nodes=${1#-N}; shift ;;
-    --nodes=*) nodes=${1#*=}; shift ;;
-    --ntasks-per-node) each=$2; shift 2 ;;
-    --ntasks-per-node=*) each=${1#*=}; shift ;;
+    -l|--label) _label=1; shift ;;
+    -n|--ntasks) _tasks=$2; shift 2 ;;
+    -n*) _tasks=${1#-n}; shift ;;
+    --ntasks=*) _tasks=${1#*=}; shift ;;
+    -N|--nodes) _nodes=$2; shift 2 ;;
+    -N*) _nodes=${1#-N}; shift ;;
+    --nodes=*) _nodes=${1#*=}; shift ;;
+    --ntasks-per-node) _each=$2; shift 2 ;;
+    --ntasks-per-node=*) _each=${1#*=}; shift ;;
+    -w|--nodelist) _list=$2; shift 2 ;;
+    -w*) _list=${1#-w}; shift ;;
+    --nodelist=*) _list=${1#*=}; shift ;;
+    -i|--input) _input=$2; shift 2 ;;
+    -i*) _input=${1#-i}; shift ;;
+    --input=*) _input=${1#*=}; shift ;;
     --*=*) shift ;;
-    -[ABcCdDeGiJLmMopqrStTwWx]) shift 2 ;;
+    -[ABcCdDeGJLmMopqrStTWx]) shift 2 ;;
     --account|--chdir|--constraint|--container-*|--cores-per-socket|--cpu-bind|--cpu-freq|--cpus-per-*) shift 2 ;;
     --dependency|--distribution|--epilog|--error|--exclude|--export|--export-file|--extra-node-info) shift 2 ;;
-    --gpu-*|--gpus|--gpus-per-*|--gres|--gres-flags|--hint|--input|--job-name|--jobid|--licenses) shift 2 ;;
-    --mail-*|--mem|--mem-*|--mincpus|--mpi|--network|--nodefile|--nodelist|--ntasks-per-*|--open-mode) shift 2 ;;
+    --gpu-*|--gpus|--gpus-per-*|--gres|--gres-flags|--hint|--job-name|--jobid|--licenses) shift 2 ;;
+    --mail-*|--mem|--mem-*|--mincpus|--mpi|--network|--nodefile|--ntasks-per-*|--open-mode) shift 2 ;;
     --output|--partition|--prefer|--priority|--profile|--prolog|--qos|--relative|--reservation|--signal) shift 2 ;;
     --sockets-per-node|--switches|--task-*|--thread-spec|--threads|--threads-per-core|--time|--time-min) shift 2 ;;
     --tmp|--tres-per-task|--wait|--wckey) shift 2 ;;
@@ -141,63 +162,136 @@ const srun = `srun() (
     *) break ;;
     esac
   done
-  [ -n "$tasks" ] || [ -z "$each" ] || tasks=$(( each * nodes ))
-  [ -n "$tasks" ] || tasks=$SLURM_NTASKS
+  refuse() {
+    echo "srun: $1" >&2
+    exit 1
+  }
+` + srunNodes + srunInput + `
   quoted() { # the quote that ends it comes before the last line's end, so that a word's own ends of lines are kept
     printf "'"
     printf '%s\n' "$1" | sed "s/'/'\\\\''/g; \$s/\$/'/"
   }
   labelled() { # by the shell, which keeps no line back, as sed and awk do
-    while IFS= read -r line || [ -n "$line" ]; do
-      printf '%s\n' "$rank: $line"
+    while IFS= read -r _line || [ -n "$_line" ]; do
+      printf '%s\n' "$_rank: $_line"
     done
   }
   started() {
-    if [ -z "$label" ]; then
+    if [ -z "$_label" ]; then
       "$@"
       return
     fi
-    { code=$(
+    { _code=$(
       exec 3>&1
       { { { "$@" 3>&- 4>&- 5>&- && echo 0 >&3 || echo $? >&3; } 2>&1 >&4 | labelled >&2; } 4>&1 | labelled >&5; }
     ); } 5>&1
-    return "$code"
+    return "$_code"
   }
-  command=
-  for word; do
-    command="$command $(quoted "$word")"
+  _command=
+  for _word; do
+    _command="$_command $(quoted "$_word")"
   done
-  if [ "$nodes" -gt 1 ]; then
-    environment=$(` + variables + `)
-    [ -z "${LC_ALL+x}" ] || environment="$environment LC_ALL=$(quoted "$LC_ALL")"
-    folder=$PWD top=$SLURM_SUBMIT_DIR
-    case $folder/ in
-    "$top"/*) ;;
-    *) folder=$(pwd -P) top=$(cd "$top" && pwd -P) || top=$SLURM_SUBMIT_DIR ;;
+  if [ "$_addresses" != " $SLURMD_NODENAME" ]; then
+    _environment=$(` + variables + `)
+    [ -z "${LC_ALL+x}" ] || _environment="$_environment LC_ALL=$(quoted "$LC_ALL")"
+    _folder=$PWD _top=$SLURM_SUBMIT_DIR
+    case $_folder/ in
+    "$_top"/*) ;;
+    *) _folder=$(pwd -P) _top=$(cd "$_top" && pwd -P) || _top=$SLURM_SUBMIT_DIR ;;
     esac
-    case $folder/ in
-    "$top"/*) folder=.${folder#"$top"} ;;
+    case $_folder/ in
+    "$_top"/*) _folder=.${_folder#"$_top"} ;;
     esac
-    there="export SLURM_SUBMIT_DIR=\"\$PWD\"; cd $(quoted "$folder") 2>/dev/null"
-    there="$there; exec env$environment SLURM_SUBMIT_DIR=\"\$SLURM_SUBMIT_DIR\""
+    _there="export SLURM_SUBMIT_DIR=\"\$PWD\"; cd $(quoted "$_folder") 2>/dev/null;"
+    _environment="env$_environment SLURM_SUBMIT_DIR=\"\$SLURM_SUBMIT_DIR\""
   fi
-  per=$(( (tasks + nodes - 1) / nodes )) rank=0 started=
-  while [ $rank -lt $tasks ]; do
-    node=$(( rank / per ))
-    set="SLURM_PROCID=$rank SLURM_LOCALID=$(( rank % per )) SLURM_NODEID=$node"
-    set="$set SLURM_NTASKS=$tasks SLURM_NPROCS=$tasks"
-    if [ $node -eq 0 ]; then
-      eval "started env $set$command" &
-    else
-      address=$(sed -n $(( node + 1 ))p "$SLURM_SUBMIT_DIR/.slurm-nodes")
-      started "$TRADEWIND_RSH_AGENT" "$address" "$there $set SLURMD_NODENAME=$address$command" &
-    fi
-    started="$started $!" rank=$(( rank + 1 ))
+  _per=$(( (_tasks + _nodes - 1) / _nodes )) _rank=0 _node=-1 _started=
+  for _address in $_addresses; do
+    _node=$(( _node + 1 )) _within=0
+    while [ $_within -lt $_per ] && [ $_rank -lt "$_tasks" ]; do
+      _set="SLURM_PROCID=$_rank SLURM_LOCALID=$_within SLURM_NODEID=$_node SLURM_NTASKS=$_tasks SLURM_NPROCS=$_tasks"
+      _from=/dev/null _feed=exec
+      case $_input in
+      all|"$_rank") _from=$_kept _feed=$_carried ;;
+      esac
+      if [ "$_address" != "$SLURMD_NODENAME" ]; then
+        _set="$_there $_feed $_environment $_set SLURMD_NODENAME=$_address$_command"
+        started "$TRADEWIND_RSH_AGENT" "$_address" "$_set" &
+      elif [ -n "$_direct" ]; then
+        eval "started env $_set$_command" <&6 6<&- &
+      else
+        eval "started env $_set$_command" <"$_from" &
+      fi
+      _started="$_started $!" _rank=$(( _rank + 1 )) _within=$(( _within + 1 ))
+    done
   done
-  failed=0
-  for child in $started; do
-    wait $child || failed=$?
+  _failed=0
+  for _child in $_started; do
+    wait $_child || _failed=$?
   done
-  exit $failed
+  [ "$_kept" = /dev/null ] || rm -f "$_kept"
+  exit $_failed
 )
 `
+
+// srunNodes are the nodes that a program is started on, in the job's order: those that are named, and as many others
+// as it asks for beyond.
+const srunNodes = `  _named= _count=0
+  for _name in $(printf %s "$_list" | tr , ' '); do
+    [ "$_name" != "$(uname -n)" ] || _name=$SLURMD_NODENAME
+    case ,$SLURM_JOB_NODELIST, in
+    *,"$_name",*) ;;
+    *) refuse "$_name is no node of this job, which has $SLURM_JOB_NODELIST" ;;
+    esac
+    case "$_named " in
+    *" $_name "*) ;;
+    *) _named="$_named $_name" _count=$(( _count + 1 )) ;;
+    esac
+  done
+  [ -n "$_nodes" ] || _nodes=$SLURM_NNODES
+  _nodes=${_nodes%%-*}
+  [ -n "$_tasks" ] || [ -z "$_each" ] || _tasks=$(( _each * _nodes ))
+  [ -n "$_tasks" ] || _tasks=$SLURM_NTASKS
+  [ "$_nodes" -le "$SLURM_NNODES" ] || refuse "$_nodes nodes are more than the $SLURM_NNODES of this job"
+  [ "$_nodes" -ge $_count ] || refuse "--nodelist names $_count nodes, and --nodes asks for $_nodes"
+  [ "$_tasks" -ge "$_nodes" ] || _nodes=$_tasks
+  [ "$_nodes" -ge $_count ] || _nodes=$_count
+  _others=$(( _nodes - _count )) _addresses=
+  for _name in $(printf %s "$SLURM_JOB_NODELIST" | tr , ' '); do
+    case "$_named " in
+    *" $_name "*) _addresses="$_addresses $_name" ;;
+    *) [ $_others -eq 0 ] || _addresses="$_addresses $_name" _others=$(( _others - 1 )) ;;
+    esac
+  done
+`
+
+// srunInput is what programs read: what is given to srun by a redirection, a pipe or --input, as long as it is not the
+// script's own. It is kept in a file, or is srun's own for a program that is alone.
+const srunInput = `  case $_input in
+  all|[0-9]|[1-9][0-9]|[1-9][0-9][0-9]|[1-9][0-9][0-9][0-9]) ;;
+  none) exec </dev/null ;;
+  *%*) refuse "--input=$_input: names with % are not known here" ;;
+  *)
+    [ -r "$_input" ] || refuse "--input=$_input: there is no such file to read"
+    exec <"$_input"
+    _input=all
+    ;;
+  esac
+  _kept=/dev/null _carried=exec _direct=
+  if { true 6<&0; } 2>/dev/null && ! [ -t 0 ] && ! [ /dev/stdin -ef /dev/null ] &&
+    [ "${TRADEWIND_STDIN-}" != ` + whichInput + ` ]; then
+    if [ "$_tasks" -eq 1 ] && [ "$_addresses" = " $SLURMD_NODENAME" ]; then
+      _direct=1
+      exec 6<&0
+    else
+      _kept=$(mktemp "$SLURM_SUBMIT_DIR/.slurm-input-XXXXXX") && cat >"$_kept" || refuse 'its input can not be kept'
+    fi
+  fi
+  if [ -s "$_kept" ] && [ "$_addresses" != " $SLURMD_NODENAME" ]; then
+    _size=$(( $(wc -c <"$_kept") ))
+    if [ $_size -gt 65536 ]; then
+      rm -f "$_kept"
+      refuse "$_size bytes of input are too many for other nodes, 65536 at most: name it under inputs, and open it"
+    fi
+    _carried="printf %s $(base64 <"$_kept" | tr -d '\n') | base64 -d |"
+  fi`

@@ -147,6 +147,12 @@ echo "node $SLURM_NODEID is [$SLURMD_NODENAME] of [$USER] at [$HOME] for [$TRADE
 			"nodes=[2] list=[10.0.0.1,10.0.0.2] cpus=[3] local=[0]\n", "node 0 is [10.0.0.1] of [me] at [/root] for [batch]",
 			"node 1 is [10.0.0.2] of [other] at [/home/other] for [nodes] with [theirs]\n",
 		}},
+		{"whatever they are called", `#!/bin/sh
+#SBATCH -N 2
+export tasks=a nodes=b rank=c input=d name=e label=f list=g count=h each=i set=j command=k folder=l code=m size=n
+srun sh -c 'echo "$SLURM_PROCID: $tasks$nodes$rank$input$name$label$list$count$each$set$command$folder$code$size"'
+srun -l sh -c 'echo "$rank"'
+`, []string{"\n0: abcdefghijklmn\n", "\n1: abcdefghijklmn\n", "\n0: c\n", "\n1: c\n"}},
 		{"whatever they hold", `#!/bin/sh -eu
 #SBATCH -N 2
 export A="it's \"\$B\" & \\1 \\n; \$(touch hacked)
@@ -186,6 +192,42 @@ scontrol show hostnames 'n[1-2]' || echo "failed twice"
 			"\nhead 10.0.0.1 of 10.0.0.1 10.0.0.2\n", "\nb\na\n", "only scontrol show hostnames", "\nfailed with 1\n",
 			"brackets", "\nfailed twice\n",
 		}},
+		{"input", `#!/bin/sh -eu
+#SBATCH -N 2
+printf 'a\000b' | srun sh -c 'echo "rank $SLURM_PROCID read $(od -An -tx1 | tr -d " ")"'
+srun -n 3 sh -c 'echo "then $SLURM_PROCID <$(cat)>"' <<EOF
+it's "$LANG"
+EOF
+printf %s in | srun -N 1 -n 1 -w 10.0.0.2 sh -c 'echo "alone <$(cat)> on $SLURMD_NODENAME"'
+printf %s in | srun -i 1 sh -c 'echo "one $SLURM_PROCID <$(cat)>"'
+srun sh -c 'echo "none $SLURM_PROCID <$(cat)>"'
+head -c 65537 /dev/zero | srun cat >sink || echo "failed with $?"
+head -c 65537 /dev/zero | srun -N 1 -n 2 sh -c 'echo "all $(($(wc -c)))"'
+`, []string{
+			"\nrank 0 read 610062\n", "\nrank 1 read 610062\n", "\nthen 0 <it's \"C\">\n", "\nthen 2 <it's \"C\">\n",
+			"\nalone <in> on 10.0.0.2\n", "\none 0 <>\n", "\none 1 <in>\n", "\nnone 0 <>\n", "\nnone 1 <>\n",
+			"srun: 65537 bytes of input are too many for other nodes", "\nfailed with 1\n", "\nall 65537\n",
+		}},
+		{"nodes by name", `#!/bin/sh -eu
+#SBATCH -N 2 -n 4
+for node in $(scontrol show hostnames); do
+  srun -N1 -n1 -w "$node" sh -c 'echo "$0 is $SLURMD_NODENAME, node $SLURM_NODEID of its step"' "$node"
+done
+srun --nodelist=10.0.0.2 -n 1 sh -c 'echo "named $SLURMD_NODENAME"'
+srun -N 1 -n 2 --nodelist "$(uname -n)" sh -c 'echo "own $SLURM_PROCID $SLURMD_NODENAME"'
+srun -N 2 -n 2 -w10.0.0.2 sh -c 'echo "more $SLURM_PROCID $SLURMD_NODENAME"'
+srun -n 2 -w 10.0.0.2,10.0.0.1,10.0.0.2 sh -c 'echo "both $SLURM_PROCID $SLURMD_NODENAME"'
+srun -n 1 -w 10.0.0.3 echo ran || echo "unknown: $?"
+srun -N 1 -w 10.0.0.1,10.0.0.2 echo ran || echo "too few: $?"
+srun -N 3 echo ran || echo "too many: $?"
+`, []string{
+			"\n10.0.0.1 is 10.0.0.1, node 0 of its step\n", "\n10.0.0.2 is 10.0.0.2, node 0 of its step\n",
+			"\nnamed 10.0.0.2\n", "\nown 0 10.0.0.1\n", "\nown 1 10.0.0.1\n", "\nmore 0 10.0.0.1\n",
+			"\nmore 1 10.0.0.2\n", "\nboth 0 10.0.0.1\n", "\nboth 1 10.0.0.2\n",
+			"srun: 10.0.0.3 is no node of this job, which has 10.0.0.1,10.0.0.2\nunknown: 1\n",
+			"srun: --nodelist names 2 nodes, and --nodes asks for 1\ntoo few: 1\n",
+			"srun: 3 nodes are more than the 2 of this job\ntoo many: 1\n",
+		}},
 		{"Python", `#!/usr/bin/env python3
 #SBATCH -N 2
 import os, subprocess
@@ -195,12 +237,9 @@ subprocess.run(["srun", "-l", "sh", "-c", "echo $FOO in ${PWD#$SLURM_SUBMIT_DIR}
 print("head", subprocess.run(["scontrol", "show", "hostnames"], check=True, capture_output=True).stdout)
 `, []string{"\n0: bar in /here\n", "\n1: bar in /here\n", "head b'10.0.0.1\\n10.0.0.2\\n'\n"}},
 	} {
-		for _, shell := range []string{"sh", "bash", "dash", "busybox"} {
+		for _, shell := range shells {
 			t.Run(c.name+"/"+shell, func(t *testing.T) {
-				program, err := exec.LookPath(shell)
-				if err != nil {
-					t.Skip(err)
-				}
+				args := shellOf(t, shell)
 				if _, err := exec.LookPath("python3"); err != nil && c.name == "Python" {
 					t.Skip(err)
 				}
@@ -219,15 +258,11 @@ print("head", subprocess.run(["scontrol", "show", "hostnames"], check=True, capt
 				write(t, hosts, "10.0.0.1 launcher-0\n10.0.0.2 node-0\n", 0o600)
 				commands := filepath.Join(dir, "commands")
 				write(t, agent, strings.Replace(node, "#!/bin/sh\n", "#!/bin/sh\necho \"$*\" >>'"+commands+"'\n", 1), 0o700)
-				args := []string{program, "-c", j.Tasks[0].Run}
-				if shell == "busybox" {
-					args = []string{program, "sh", "-c", j.Tasks[0].Run}
-				}
-				cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
+				cmd := exec.CommandContext(t.Context(), args[0], append(args[1:], j.Tasks[0].Run)...)
 				cmd.Dir = own
 				cmd.Env = append(os.Environ(), "TRADEWIND_JOB=j", "TRADEWIND_HOSTS="+hosts, "TRADEWIND_RSH_AGENT="+agent,
 					"OTHER_NODE="+other, "OTHER_PATH="+os.Getenv("PATH"), "HYDRA_LAUNCHER_EXEC="+agent,
-					"GIVEN=it's s3cret\n")
+					"GIVEN=it's s3cret\n", "LANG=C")
 				text, err := cmd.CombinedOutput()
 				if err != nil {
 					t.Fatalf("%v\n%s", err, text)

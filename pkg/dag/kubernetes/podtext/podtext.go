@@ -167,6 +167,7 @@ type Variable struct {
 	Name string
 	Value
 	Secret bool // given apart; its value stays out of the script
+	Given  bool // by who hands the job in: the whole task has it, and nothing else of its name counts
 }
 
 // Expand puts the values of variables in the place of $(NAME), as the kubelet does: $$ is a $, and what is not a
