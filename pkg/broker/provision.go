@@ -75,7 +75,7 @@ func (b *Broker) buy(ctx context.Context, cause string, e events.TaskAdmitted) e
 	}
 	var machines []cloud.Machine
 	launchErr := buckets.Keeper{Loader: b.Loader, Data: b.Data}.Make(ctx, intent.Job.ID, intent.Spec)
-	if errors.Is(launchErr, buckets.ErrRemoving) { // it passes, and no place is to blame
+	if launchErr != nil && cloud.KindOf(launchErr) != cloud.Invalid { // it passes, and no place is to blame
 		return fmt.Errorf("%w: launch of %s: %w", errAgain, intent.Cluster.ID, launchErr)
 	}
 	if launchErr == nil {
