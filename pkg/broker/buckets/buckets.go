@@ -1,4 +1,5 @@
-// Package buckets makes the buckets that jobs ask for, and removes those that were made for jobs which are over.
+// Package buckets makes the buckets that jobs ask for, and removes those that were made for jobs which are over. It
+// ends the uploads that attempts leave behind.
 package buckets
 
 import (
