@@ -30,10 +30,8 @@ func (b *Broker) release(ctx context.Context, cause, id string) error {
 	if err != nil || cl.ID == "" {
 		return err
 	}
-	if c, ok := b.Clouds[cl.Offer.Cloud]; ok {
-		if err := c.Terminate(ctx, id); err != nil {
-			return fmt.Errorf("%w: terminate %s: %w", errAgain, id, err)
-		}
+	if err := b.end(ctx, cl); err != nil {
+		return fmt.Errorf("%w: terminate %s: %w", errAgain, id, err)
 	}
 	gone := b.Now() // no later: machines that are gone cost nothing, however long their store takes
 	if err := b.uploads().End(ctx, id); err != nil {
