@@ -52,7 +52,7 @@ func (h *host) fresh() {
 		data = w.objects
 	}
 	h.broker = broker.New(cfg, broker.Ports{
-		Data:  data,
+		Data: data, AtOnce: 1,
 		Store: w.store, Bus: w.bus, Clouds: w.cloudPorts(), Planner: w.planner, Moves: moves(), Tokens: seal,
 		Now:     func() time.Time { return w.Now },
 		Policy:  func(context.Context) *scheduler.Policy { return w.rules.Policy },

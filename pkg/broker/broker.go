@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -63,13 +64,18 @@ type Hook interface {
 
 // Ports are what a host hands to the broker.
 type Ports struct {
-	Store   store.Store
-	Bus     bus.Bus                // for the relay, and for events that no record goes with
-	Clouds  map[string]cloud.Cloud // by catalogue name
-	Planner Planner
-	Moves   record.Mover // of those who run sessions, or tell what they would decide
-	Tokens  func(wire.Claims) (string, error)
-	Data    grant.Store // what tasks read and write: grants it to agents, ends the uploads that they leave behind
+	Store  store.Store
+	Bus    bus.Bus                // for the relay, and for events that no record goes with
+	Clouds map[string]cloud.Cloud // by catalogue name
+	// NoOthers says that the host has made certain that no machines are left on clouds which are not in Clouds.
+	NoOthers bool
+	Planner  Planner
+	Moves    record.Mover // of those who run sessions, or tell what they would decide
+	Tokens   func(wire.Claims) (string, error)
+	Data     grant.Store // what tasks read and write: grants it to agents, ends the uploads that they leave behind
+	// AtOnce is how many calls of Data are made at once for one event or request; 0 is 16. A simulator, which says what
+	// runs when, has one.
+	AtOnce  int
 	Now     func() time.Time
 	Objects Objects                         // may be nil: no DAG bucket
 	Packs   Packs                           // may be nil: jobs that name packs are refused
@@ -140,6 +146,7 @@ func New(cfg record.Config, p Ports) *Broker {
 		log = slog.New(slog.DiscardHandler)
 	}
 	b := &Broker{Ports: p, log: log}
+	b.AtOnce = cmp.Or(p.AtOnce, 16)
 	b.Loader = unit.NewLoader(p.Store, p.Now, cfg)
 	b.Done = b.told
 	if p.Bus != nil {

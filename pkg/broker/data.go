@@ -8,17 +8,15 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/broker/attempt"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
+	"github.com/tradewind-broker/tradewind/pkg/broker/buckets"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
-	"github.com/tradewind-broker/tradewind/pkg/clock"
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
@@ -149,7 +147,7 @@ func (b *Broker) EndUpload(ctx context.Context, c wire.Claims, uri, upload strin
 	if err != nil {
 		return err
 	}
-	return b.forget(ctx, c.Cluster, key)
+	return b.uploads().Forget(ctx, c.Cluster, key)
 }
 
 // complete completes an upload that is recorded: the intent is committed first. A store that knows no such upload, or
@@ -191,57 +189,8 @@ func (b *Broker) complete(ctx context.Context, key record.Key, act func() error)
 	return err
 }
 
-// forget removes the records of uploads that have ended.
-func (b *Broker) forget(ctx context.Context, cluster string, keys ...record.Key) error {
-	for some := range slices.Chunk(keys, record.MaxItems) {
-		err := b.Transact(ctx, fnAgent, "uploaded/"+cluster, false, func(u *unit.Unit) error {
-			var d record.Decision
-			for _, key := range some {
-				d.Del(key)
-			}
-			return u.Apply(d)
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// A store that does not answer holds up no release: what cannot be aborted is left to the bucket's rule.
-const (
-	abortTries = 3
-	abortPause = 200 * time.Millisecond
-)
-
-// endUploads aborts what a cluster has begun to upload, when its machines are gone.
-func (b *Broker) endUploads(ctx context.Context, cluster string) error {
-	if b.Data == nil {
-		return nil
-	}
-	u := b.NewUnit(ctx, events.FnProvision)
-	part := record.JobPart(record.ClusterJob(cluster))
-	left, err := book.List[record.Upload](u, part, record.UploadPrefix(cluster), 0)
-	if err != nil || len(left) == 0 {
-		return err
-	}
-	keys := make([]record.Key, len(left))
-	for i, up := range left {
-		keys[i] = record.UploadKey(cluster, up)
-		if err := b.abort(ctx, up); err != nil {
-			b.log.Warn("an upload could not be aborted", "cluster", cluster, "uri", up.URI, "err", err)
-		}
-	}
-	return b.forget(ctx, cluster, keys...)
-}
-
-func (b *Broker) abort(ctx context.Context, up record.Upload) (err error) {
-	for range abortTries {
-		if err = b.Data.Abort(ctx, up.URI, up.Upload); err == nil || clock.Pause(ctx, abortPause) != nil {
-			return err
-		}
-	}
-	return err
+func (b *Broker) uploads() buckets.Uploads {
+	return buckets.Uploads{Loader: b.Loader, Data: b.Data, AtOnce: b.AtOnce, Log: b.log}
 }
 
 // keepCheckpoints is how many checkpoints are kept: the last, and the one before it in case somebody is reading that.

@@ -75,7 +75,7 @@ func (b *Broker) buy(ctx context.Context, cause string, e events.TaskAdmitted) e
 	}
 	var machines []cloud.Machine
 	launchErr := buckets.Keeper{Loader: b.Loader, Data: b.Data}.Make(ctx, intent.Job.ID, intent.Spec)
-	if errors.Is(launchErr, buckets.ErrRemoving) { // it passes, and no place is to blame
+	if launchErr != nil && cloud.KindOf(launchErr) != cloud.Invalid { // it passes, and no place is to blame
 		return fmt.Errorf("%w: launch of %s: %w", errAgain, intent.Cluster.ID, launchErr)
 	}
 	if launchErr == nil {
@@ -193,8 +193,10 @@ func (b *Broker) bought(ctx context.Context, cause string, e events.TaskAdmitted
 func (b *Broker) refused(ctx context.Context, cause string, e events.TaskAdmitted, launchErr error) error {
 	id := record.ClusterID(e.Job, e.Task, e.Attempt)
 	kind := cloud.KindOf(launchErr)
-	// A cloud that takes no calls does not hold up failover: reconcile finds what it may have launched.
-	if err := b.terminate(ctx, id, launchErr); err != nil && kind != cloud.Auth && cloud.KindOf(err) != cloud.Auth {
+	// A cloud that takes no calls does not hold up failover: reconcile finds what it may have launched; but only on
+	// those that the deployment has.
+	err := b.terminate(ctx, id, launchErr)
+	if errors.Is(err, errNoCloud) || err != nil && kind != cloud.Auth && cloud.KindOf(err) != cloud.Auth {
 		return fmt.Errorf("%w: terminate %s after %w: %w", errAgain, id, launchErr, err)
 	}
 	return b.Transact(ctx, events.FnProvision, cause+"/refused", false, func(u *unit.Unit) error {
@@ -213,9 +215,22 @@ func (b *Broker) terminate(ctx context.Context, id string, refused error) error 
 	if err != nil || !found || !attempt.Unseen(cl, refused) && !cl.Assigned() {
 		return err
 	}
+	return b.end(ctx, cl)
+}
+
+// errNoCloud is of machines that nobody can end.
+var errNoCloud = errors.New("no credentials any more")
+
+// end has a cluster's cloud end it. What runs on one that the deployment no longer has is billed all the same: its
+// record stays until the cloud is there again.
+func (b *Broker) end(ctx context.Context, cl record.Cluster) error {
 	c, ok := b.Clouds[cl.Offer.Cloud]
-	if !ok {
+	switch {
+	case ok:
+		return c.Terminate(ctx, cl.ID)
+	case b.NoOthers:
 		return nil
 	}
-	return c.Terminate(ctx, id)
+	return fmt.Errorf("%w for %s: its machines of %s may still run; deploy with it again", errNoCloud, cl.Offer.Cloud,
+		cl.ID)
 }

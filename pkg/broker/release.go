@@ -30,20 +30,19 @@ func (b *Broker) release(ctx context.Context, cause, id string) error {
 	if err != nil || cl.ID == "" {
 		return err
 	}
-	if c, ok := b.Clouds[cl.Offer.Cloud]; ok {
-		if err := c.Terminate(ctx, id); err != nil {
-			return fmt.Errorf("%w: terminate %s: %w", errAgain, id, err)
-		}
+	if err := b.end(ctx, cl); err != nil {
+		return fmt.Errorf("%w: terminate %s: %w", errAgain, id, err)
 	}
-	if err := b.endUploads(ctx, id); err != nil {
+	gone := b.Now() // no later: machines that are gone cost nothing, however long their store takes
+	if err := b.uploads().End(ctx, id); err != nil {
 		return err
 	}
 	return b.Transact(ctx, events.FnProvision, cause+"/released", false, func(u *unit.Unit) error {
-		cl, made, found, err := attempt.LoadReleased(u, id, u.Now)
+		cl, made, found, err := attempt.LoadReleased(u, id, gone)
 		if err != nil || !found {
 			return record.OrSkip(err)
 		}
-		return u.Apply(attempt.DecideReleased(cl, made, b.Config.MinBilled, u.Now))
+		return u.Apply(attempt.DecideReleased(cl, made, b.Config.MinBilled, gone))
 	})
 }
 

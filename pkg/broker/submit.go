@@ -45,7 +45,7 @@ func (b *Broker) Submit(ctx context.Context, s Submission) (record.Job, error) {
 		return record.Job{}, err
 	}
 	check := inputs.Checker{
-		Stores: b.Data, Here: b.Here, Own: b.Config.StoreURL, For: b.Config.GrantFor, Log: b.log,
+		Stores: b.Data, AtOnce: b.AtOnce, Here: b.Here, Own: b.Config.StoreURL, For: b.Config.GrantFor, Log: b.log,
 	}
 	if err := check.Check(ctx, s.Spec); err != nil {
 		return record.Job{}, err

@@ -213,8 +213,10 @@ func (h *Host) wire(ctx context.Context) error {
 		return err
 	}
 	ports := broker.Ports{
-		Data:  h.data,
-		Store: st, Bus: h.bus, Clouds: h.clouds, Planner: p, Moves: moves, Now: h.clock.Now, Log: h.log,
+		Data: h.data,
+		// claim lets nobody forget what was bought, and what this computer played ran nowhere else.
+		NoOthers: true,
+		Store:    st, Bus: h.bus, Clouds: h.clouds, Planner: p, Moves: moves, Now: h.clock.Now, Log: h.log,
 		Tokens:    func(c wire.Claims) (string, error) { return token.Mint(key, c) },
 		Changed:   hub.Changed,
 		Committed: func() { h.engine.Wake() },

@@ -1,4 +1,5 @@
-// Package buckets makes the buckets that jobs ask for, and removes those that were made for jobs which are over.
+// Package buckets makes the buckets that jobs ask for, and removes those that were made for jobs which are over. It
+// ends the uploads that attempts leave behind.
 package buckets
 
 import (
@@ -26,7 +27,8 @@ type Keeper struct {
 var ErrRemoving = errors.New("the bucket is being removed, as the jobs that it was made for are over")
 
 // Make makes the buckets that a task asks for and that are not there, before a machine is bought for it. Those that are
-// removed again are recorded first. It fails with a *cloud.Error, or with ErrRemoving.
+// removed again are recorded first. What will never be made is a *cloud.Error that is Invalid; all else passes,
+// ErrRemoving among it, and says nothing of where the machine is to be bought.
 func (k Keeper) Make(ctx context.Context, job string, t *dag.Task) error {
 	for i := range t.Inputs {
 		in := &t.Inputs[i]
@@ -38,16 +40,12 @@ func (k Keeper) Make(ctx context.Context, job string, t *dag.Task) error {
 			return cloud.Errorf("storage", cloud.Invalid, "BadBucket", "%v", err)
 		}
 		err = k.make(ctx, job, bucket, in.Bucket)
-		if errors.Is(err, ErrRemoving) {
+		switch {
+		case errors.Is(err, grant.ErrNoBucket), errors.Is(err, errors.ErrUnsupported),
+			errors.Is(err, grant.ErrCredentials):
+			return cloud.Errorf("storage", cloud.Invalid, "NoBucket", "%v", err)
+		case err != nil:
 			return err
-		}
-		if err != nil {
-			kind := cloud.Transient
-			if errors.Is(err, grant.ErrNoBucket) || errors.Is(err, errors.ErrUnsupported) ||
-				errors.Is(err, grant.ErrCredentials) {
-				kind = cloud.Invalid
-			}
-			return cloud.Errorf("storage", kind, "NoBucket", "%v", err)
 		}
 	}
 	return nil

@@ -168,3 +168,24 @@ func Unlearned(spec *dag.Job) *dag.Job {
 	}
 	return &again
 }
+
+// Kept is what takes the place of a job with the same tasks: those that are no service go on with the run times that
+// they were taken in with, where the new file states none, and with what was learned of them. The job that it is given
+// is not changed.
+func Kept(spec, old *dag.Job) *dag.Job {
+	kept := *spec
+	kept.Tasks = slices.Clone(spec.Tasks)
+	for i := range kept.Tasks {
+		t, was := &kept.Tasks[i], old.Tasks[i]
+		if t.Service != nil {
+			continue
+		}
+		if t.Learned = was.Learned; t.Time.Default == 0 && len(t.Time.On) == 0 {
+			t.Time = was.Time
+		} else if was.Learned != nil && was.Learned.Used {
+			unused := *was.Learned
+			t.Learned, unused.Used = &unused, false
+		}
+	}
+	return &kept
+}

@@ -12,8 +12,10 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/atonce"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
@@ -28,20 +30,89 @@ type Machine interface {
 // Checker checks inputs.
 type Checker struct {
 	Stores grant.Store   // nil: what lies in stores is not checked
+	AtOnce int           // how many requests for a job are under way at once; 0 is one
 	Here   Machine       // nil: machines are bought, and bring or install what they lack
 	Own    string        // URI of what all jobs keep, which nobody mounts
 	For    time.Duration // how long what is mounted is lent for
 	Log    *slog.Logger  // is told of stores that did not answer
 }
 
-// within bounds what one bucket is asked for. A store that is slower is taken to be there.
+// within bounds all that is asked for one job: who hands it in waits. What is not known by then is taken to be there.
 const within = 10 * time.Second
+
+// look is one field of a task's, of which a store is asked, and what is wrong with it.
+type look struct {
+	task      int
+	field     string
+	in        *dag.Input
+	copied    bool
+	lent      grant.Loan // what a mount takes, once it is known to be a folder
+	why, hint string
+}
 
 // Check fails with a *dag.Error for the first input or workdir that names a bucket which is not there or may not be
 // read, and for an input that cannot be mounted: an object, or a prefix for which nobody lends credentials. Whether an
 // object or folder that is copied is there is not asked: another job may be making it. It takes a request for each
-// bucket that is copied from, and some for each mount.
+// bucket that is copied from and up to two for each mount. Loans are tried once for each bucket that is mounted, as a
+// whole or in part, to read or to write.
 func (c Checker) Check(ctx context.Context, spec *dag.Job) error {
+	looks, lacks := c.looks(ctx, spec)
+	bounded, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	c.each(bounded, looks, func(l *look) {
+		if l.copied {
+			l.why, l.hint = c.copied(bounded, spec, l.in)
+		} else {
+			l.why, l.hint = c.mounted(bounded, l)
+		}
+	})
+	c.each(bounded, lent(looks), func(l *look) { l.why, l.hint = c.lend(bounded, l) })
+	for _, l := range looks {
+		if l.why != "" {
+			return spec.ErrorAt(l.task, dag.OfFiles, l.field, l.why, l.hint)
+		}
+	}
+	return lacks
+}
+
+// each asks for fields side by side, until time is up.
+func (c Checker) each(ctx context.Context, looks []*look, ask func(*look)) {
+	var passed atomic.Int32
+	atonce.Each(c.AtOnce, len(looks), func(i int) {
+		if ctx.Err() != nil {
+			passed.Add(1)
+			return
+		}
+		ask(looks[i])
+	})
+	if n := passed.Load(); n > 0 {
+		c.Log.Warn("inputs could not be checked in time", "inputs", n)
+	}
+}
+
+// lent are the fields for which something is to be lent, one for all those that are lent the same by the same.
+func lent(looks []*look) (out []*look) {
+	seen := map[string]bool{}
+	for _, l := range looks {
+		if l.lent.Prefix == "" || l.why != "" {
+			continue
+		}
+		bucket, err := grant.BucketOf(l.lent.Prefix)
+		if err != nil {
+			bucket = l.lent.Prefix
+		}
+		key := fmt.Sprint(bucket, " ", bucket == l.lent.Prefix, l.lent.Write)
+		if !seen[key] {
+			out = append(out, l)
+		}
+		seen[key] = true
+	}
+	return out
+}
+
+// looks are the fields of a job's tasks that stores are to be asked of, each once, up to the first task for which this
+// machine lacks something.
+func (c Checker) looks(ctx context.Context, spec *dag.Job) (looks []*look, lacks error) {
 	checked := map[string]bool{}
 	for i := range spec.Tasks {
 		t := &spec.Tasks[i]
@@ -49,18 +120,25 @@ func (c Checker) Check(ctx context.Context, spec *dag.Job) error {
 			continue
 		}
 		if err := c.lacking(ctx, spec, i, checked); err != nil {
-			return err
+			return looks, err
 		}
-		if err := c.check(ctx, spec, i, "workdir", &dag.Input{URI: t.Workdir}, checked); err != nil {
-			return err
-		}
-		for k := range t.Inputs {
-			if err := c.check(ctx, spec, i, dag.InputField(k), &t.Inputs[k], checked); err != nil {
-				return err
+		add := func(field string, in *dag.Input) {
+			copied := in.Mount == dag.Copied && in.Bucket == dag.BucketThere
+			key := fmt.Sprint(in.URI, " ", in.Mount, in.Bucket)
+			if bucket, err := grant.BucketOf(in.URI); copied && err == nil {
+				key = bucket
 			}
+			if !checked[key] {
+				looks = append(looks, &look{task: i, field: field, in: in, copied: copied})
+			}
+			checked[key] = true
+		}
+		add("workdir", &dag.Input{URI: t.Workdir})
+		for k := range t.Inputs {
+			add(dag.InputField(k), &t.Inputs[k])
 		}
 	}
-	return nil
+	return looks, nil
 }
 
 // lacking says that this machine cannot do what a task needs of it, of which checked has what others needed before.
@@ -89,30 +167,6 @@ func (c Checker) lacking(ctx context.Context, spec *dag.Job, task int, checked m
 		return spec.ErrorAt(task, image, "image",
 			fmt.Sprintf("%q cannot be run on this computer: %s", t.Resources[image].Image, err),
 			"`tradewind doctor` looks again")
-	}
-	return nil
-}
-
-// check checks what one field of a task names, once for all that name the same.
-func (c Checker) check(ctx context.Context, spec *dag.Job, task int, field string, in *dag.Input,
-	checked map[string]bool) error {
-	copied := in.Mount == dag.Copied && in.Bucket == dag.BucketThere
-	key := fmt.Sprint(in.URI, " ", in.Mount, in.Bucket)
-	if bucket, err := grant.BucketOf(in.URI); copied && err == nil {
-		key = bucket
-	}
-	if checked[key] {
-		return nil
-	}
-	checked[key] = true
-	wrong := c.mounted
-	if copied {
-		wrong = func(ctx context.Context, in *dag.Input) (string, string) { return c.copied(ctx, spec, in) }
-	}
-	bounded, cancel := context.WithTimeout(ctx, within)
-	defer cancel()
-	if why, hint := wrong(bounded, in); why != "" {
-		return spec.ErrorAt(task, dag.OfFiles, field, why, hint)
 	}
 	return nil
 }
@@ -149,9 +203,9 @@ func made(spec *dag.Job, prefix string) bool {
 	})
 }
 
-// mounted says why an input cannot be mounted, or its bucket made.
-func (c Checker) mounted(ctx context.Context, in *dag.Input) (why, hint string) {
-	cannot := fmt.Sprintf("%q cannot be mounted", in.URI)
+// mounted says why an input cannot be mounted, or its bucket made, and notes what would be lent for it.
+func (c Checker) mounted(ctx context.Context, l *look) (why, hint string) {
+	in, cannot := l.in, l.cannot()
 	prefix, err := grant.AsPrefix(in.URI)
 	if err != nil {
 		return cannot + ": " + err.Error(), ""
@@ -171,11 +225,18 @@ func (c Checker) mounted(ctx context.Context, in *dag.Input) (why, hint string) 
 	case len(page.Objects) == 0 && prefix != in.URI && c.isObject(ctx, in.URI):
 		return cannot + ": it is an object, and what is mounted is a bucket or a folder of one",
 			"leave mount out to have it copied, or name the folder that it lies in"
-	case in.Mount == dag.Copied:
-		return "", ""
+	case in.Mount != dag.Copied:
+		l.lent = grant.Loan{Prefix: prefix, Write: in.Mount.Writes(), For: c.For}
 	}
-	_, err = grant.Lend(ctx, c.Stores, grant.Loan{Prefix: prefix, Write: in.Mount.Writes(), For: c.For})
-	if why, _ = c.judge(cannot, in.URI, err); why != "" {
+	return "", ""
+}
+
+func (l *look) cannot() string { return fmt.Sprintf("%q cannot be mounted", l.in.URI) }
+
+// lend says why nobody lends what a mount takes.
+func (c Checker) lend(ctx context.Context, l *look) (why, hint string) {
+	_, err := grant.Lend(ctx, c.Stores, l.lent)
+	if why, _ = c.judge(l.cannot(), l.in.URI, err); why != "" {
 		return why, "leave mount out to have it copied; docs/mounts.md says what is to be set up"
 	}
 	return "", ""

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/broker/attempt"
+	"github.com/tradewind-broker/tradewind/pkg/broker/history"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
 	"github.com/tradewind-broker/tradewind/pkg/broker/view"
@@ -44,7 +45,8 @@ func Update(ctx context.Context, l *unit.Loader, w Wanted) (job record.Job, err 
 		if err := w.Spec.CheckUpdate(old); err != nil {
 			return err
 		}
-		p, err := unit.Pack(job.ID, "spec", job.NextSpec(), digest, w.Spec)
+		spec := history.Kept(w.Spec, old)
+		p, err := unit.Pack(job.ID, "spec", job.NextSpec(), digest, spec)
 		if err == nil {
 			err = p.Save(ctx, l.Store, u)
 		}
@@ -67,7 +69,7 @@ func Update(ctx context.Context, l *unit.Loader, w Wanted) (job record.Job, err 
 			}
 			d.Put(record.SecretsKey(job.ID, job.Spec.Version), record.Secrets{Sealed: sealed})
 		}
-		r, err := attempt.LoadRolling(u, job, w.Spec)
+		r, err := attempt.LoadRolling(u, job, spec)
 		if err != nil {
 			return err
 		}

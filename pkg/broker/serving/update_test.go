@@ -1,6 +1,7 @@
 package serving
 
 import (
+	"reflect"
 	"testing"
 	"time"
 
@@ -85,5 +86,68 @@ func TestAnUpdateThatWasPassedOverGoesOn(t *testing.T) {
 		if goOn(); states()[0] != record.TaskRunning || states()[1] != record.TaskQueued {
 			t.Errorf("the replicas are %v: that of before is to be replaced, and it alone", states())
 		}
+	}
+}
+
+// An update is handed in as a file, in which nothing is of what was learned when the job was: what is no service is
+// planned by it all the same, unless the file now says how long it runs.
+func TestAnUpdateKeepsWhatWasLearnedOfOtherTasks(t *testing.T) {
+	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+	l := unit.NewLoader(mem.New(), func() time.Time { return now }, record.DefaultConfig())
+	file := func(image string, loads time.Duration) *dag.Job {
+		return &dag.Job{Name: "j", Tasks: []dag.Task{
+			{Name: "web.0", Run: image, Nodes: 1, Service: &dag.Service{Of: "web"}},
+			{Name: "index", Run: "x", Nodes: 1},
+			{Name: "load", Run: "x", Nodes: 1, Time: dag.TimeEstimate{Default: loads}},
+		}}
+	}
+	learned := func(used bool) *dag.Learned {
+		return &dag.Learned{Used: used, On: map[string]dag.Spread{"": {Runs: 3, Hours: 2}}}
+	}
+	taken := file("v1", 2*time.Hour)
+	for i := 1; i <= 2; i++ { // as Fill has it for a file that says of neither how long it runs
+		taken.Tasks[i].Learned = learned(true)
+		taken.Tasks[i].Time = dag.TimeEstimate{Default: 2 * time.Hour}
+	}
+	err := l.Transact(t.Context(), events.FnSubmit, "taken in", false, func(u *unit.Unit) error {
+		p, err := unit.Pack("j", "spec", 1, "x", taken)
+		if err == nil {
+			err = p.Save(t.Context(), l.Store, u)
+		}
+		var d record.Decision
+		if err != nil {
+			return err
+		}
+		d.PutJob(record.Job{
+			ID: "j", Name: "j", Queue: "q", State: record.JobRunning, Tasks: 3, Serves: true, Spec: p.Blob,
+		})
+		return u.Apply(d)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	update := file("v2", 5*time.Hour)
+	job, err := Update(t.Context(), l, Wanted{Job: "j", Spec: update})
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec, err := l.NewUnit(t.Context(), events.FnOptimize).Spec(job)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := file("v2", 5*time.Hour)
+	want.Tasks[1].Time, want.Tasks[1].Learned = dag.TimeEstimate{Default: 2 * time.Hour}, learned(true)
+	want.Tasks[2].Learned = learned(false)
+	if spec.Tasks[0].Run != "v2" || job.Spec.Version != 2 {
+		t.Errorf("version %d of the service runs %s", job.Spec.Version, spec.Tasks[0].Run)
+	}
+	for i := 1; i <= 2; i++ {
+		got, want := spec.Tasks[i], want.Tasks[i]
+		if !reflect.DeepEqual(got.Learned, want.Learned) || got.Time.Default != want.Time.Default {
+			t.Errorf("%s: planned with %v, learned is %+v", got.Name, got.Time.Default, got.Learned)
+		}
+	}
+	if update.Tasks[1].Learned != nil || update.Tasks[1].Time.Default != 0 {
+		t.Error("the job that was handed in is changed")
 	}
 }

@@ -1,0 +1,106 @@
+package broker_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/book"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+)
+
+// parts is a store that takes its time to abort an upload, unless it is not waited for.
+type parts struct {
+	signs
+	takes   time.Duration
+	answer  error
+	mu      sync.Mutex
+	begun   int
+	aborted int
+}
+
+func (p *parts) Begin(context.Context, string) (string, error) {
+	p.begun++
+	return fmt.Sprint("upload", p.begun), nil
+}
+
+func (p *parts) Abort(ctx context.Context, _, _ string) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(p.takes):
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.answer == nil {
+		p.aborted++
+	}
+	return p.answer
+}
+
+// TestUploadsHoldUpNoRelease releases a machine that has left a hundred uploads: they are aborted side by side, those
+// that a store does not abort are given up soon, and its job pays for the machine until that was gone.
+func TestUploadsHoldUpNoRelease(t *testing.T) {
+	for name, c := range map[string]struct {
+		store  *parts
+		within time.Duration
+	}{
+		"a store that aborts":  {&parts{takes: time.Second}, 10 * time.Second},
+		"a store that fails":   {&parts{takes: 10 * time.Second, answer: errors.New("503")}, 21 * time.Second},
+		"a store that hangs":   {&parts{takes: time.Hour, answer: errors.New("504")}, 21 * time.Second},
+		"a store that refuses": {&parts{answer: errors.New("403")}, 10 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { leaveUploads(t, c.store, c.within) })
+		})
+	}
+}
+
+func leaveUploads(t *testing.T, store *parts, within time.Duration) {
+	const uploads = 100
+	cfg := record.DefaultConfig()
+	cfg.StoreURL = "s3://work"
+	p := &porch{bench: newBenchOf(t, cfg)}
+	ports := p.b.Ports
+	ports.Data, ports.Now = store, time.Now
+	p.b = broker.New(cfg, ports)
+	p.submit("{t: {run: x, resources: {cpus: 4}, time: 1h, outputs: [{name: o, size: 1GiB}]}}", "1")
+	p.settle()
+	work, id := hello(t, p.b, p.claims(0, 0)), record.ClusterID(p.job, 0, 1)
+	out := "s3://work/" + work.Assignment.Prefix + "/out/" + id + "/0/files/"
+	for i := range uploads {
+		if _, err := p.b.BeginUpload(t.Context(), p.claims(0, 0), out+fmt.Sprint(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	time.Sleep(time.Hour)
+	ends := p.cluster(id)
+	want := ends.Charged(time.Now())
+	if err := p.b.Cancel(t.Context(), p.job, ""); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	if _, freed := p.deliver(events.TypeCapacityFreed, nil); freed.Data == nil {
+		t.Fatal("it is not released")
+	} else if usd := freed.Data.(events.CapacityFreed).USD; math.Abs(usd-want) > 1e-9 {
+		t.Errorf("booked are %v USD, want %v, as when the machine was gone", usd, want)
+	}
+	if took := time.Since(began); took > within {
+		t.Errorf("the release took %v", took)
+	}
+	u := p.b.NewUnit(t.Context(), "test")
+	left, err := book.List[record.Upload](u, record.JobPart(p.job), record.UploadPrefix(id), 0)
+	if err != nil || len(left) > 0 {
+		t.Errorf("%d uploads are remembered, %v", len(left), err)
+	}
+	if store.answer == nil && store.aborted != uploads {
+		t.Errorf("%d uploads are aborted", store.aborted)
+	}
+}
