@@ -192,6 +192,9 @@ func (p Place) clone(ctx context.Context, spec *dag.Job, o pack.Options, bring B
 // errClone is in the chain of what git refused.
 var errClone = errors.New("cannot be cloned")
 
+// local says that a repository is a path from the folder of the job's file.
+func local(r dag.Repository) bool { return !strings.Contains(r.URL, ":") && !filepath.IsAbs(r.URL) }
+
 func (p Place) cloneOne(ctx context.Context, repo dag.Repository, o pack.Options, bring Bring) (_ string, err error) {
 	dir, err := os.MkdirTemp("", "tradewind-git-")
 	if err != nil {
@@ -199,7 +202,7 @@ func (p Place) cloneOne(ctx context.Context, repo dag.Repository, o pack.Options
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	at := repo
-	if !strings.Contains(repo.URL, ":") && !filepath.IsAbs(repo.URL) { // a path
+	if local(repo) {
 		at.URL = filepath.Join(p.Base, repo.URL)
 	}
 	c, err := Repository(ctx, dir, at)

@@ -137,6 +137,28 @@ func each(spec *dag.Job, do func(task int, field string, uri *string, in *dag.In
 	return nil
 }
 
+// Paths calls do with all that may be a path from the folder of a job's file: what tasks bring along or read, what they
+// write to, and repositories. do changes those that are.
+func Paths(spec *dag.Job, do func(path *string)) {
+	_ = each(spec, func(_ int, _ string, uri *string, _ *dag.Input) error { // which never fails
+		do(uri)
+		return nil
+	})
+	for i := range spec.Tasks {
+		t := &spec.Tasks[i]
+		for k := range t.Outputs {
+			if !t.StandIn() {
+				do(&t.Outputs[k].URI)
+			}
+		}
+		if t.Repository != nil && local(*t.Repository) {
+			moved := *t.Repository
+			do(&moved.URL)
+			t.Repository = &moved
+		}
+	}
+}
+
 // explain says where in the job's file something is that cannot be packed.
 func (p Place) explain(spec *dag.Job, task int, field, uri, abs string, err error) error {
 	var large *pack.Large

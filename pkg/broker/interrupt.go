@@ -1,6 +1,8 @@
 package broker
 
 import (
+	"time"
+
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/broker/attempt"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
@@ -55,11 +57,21 @@ func (b *Broker) interrupt(u *unit.Unit, event events.Event) error {
 // noticed applies what a notice leads to, and has the spot market that takes the cluster left alone for a while.
 func (b *Broker) noticed(u *unit.Unit, cl record.Cluster, d record.Decision) error {
 	if len(d.Writes) > 0 && cl.State != record.ClusterDoomed && cl.Offer.Spot {
-		known, err := book.List[record.Block](u, record.PartBlocks, "", 0)
-		if err != nil {
+		if err := b.keepOff(u, cl, &d, attempt.TakenBlock); err != nil {
 			return err
 		}
-		d.Block(attempt.TakenBlock(cl.Offer, b.Config, known, u.Now))
 	}
 	return u.Apply(d)
+}
+
+// block says how long a place is left alone, by what is known of it and others.
+type block func(o cloud.Offer, cfg record.Config, known []record.Block, now time.Time) record.Block
+
+// keepOff has the place of a cluster left alone for a while.
+func (b *Broker) keepOff(u *unit.Unit, cl record.Cluster, d *record.Decision, why block) error {
+	known, err := book.List[record.Block](u, record.PartBlocks, "", 0)
+	if err == nil {
+		d.Block(why(cl.Offer, b.Config, known, u.Now))
+	}
+	return err
 }

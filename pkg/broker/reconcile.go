@@ -170,16 +170,12 @@ func decideNudge(w *walked, cfg record.Config, now time.Time) (d record.Decision
 	return d
 }
 
-// blame has others not be sent to where a cluster never came up.
-func (b *Broker) blame(u *unit.Unit, cl record.Cluster, d *record.Decision) error {
+// neverCame has others not be sent to where a cluster never came up.
+func (b *Broker) neverCame(u *unit.Unit, cl record.Cluster, d *record.Decision) error {
 	if cl.Assigned() {
 		return b.Blame(u, cl)
 	}
-	known, err := book.List[record.Block](u, record.PartBlocks, "", 0)
-	if err == nil {
-		d.Block(attempt.UnheardBlock(cl.Offer, b.Config, known, u.Now))
-	}
-	return err
+	return b.keepOff(u, cl, d, attempt.UnheardBlock)
 }
 
 // treat diagnoses a cluster again within a unit, and acts on it.
@@ -197,7 +193,7 @@ func (b *Broker) treat(ctx context.Context, cause, id string, machines attempt.I
 			}
 			d := attempt.DecideRemedy(r, l, u.Now)
 			if r == attempt.RemedyLost && l.Cluster.State == record.ClusterBooting {
-				if err := b.blame(u, l.Cluster, &d); err != nil {
+				if err := b.neverCame(u, l.Cluster, &d); err != nil {
 					return err
 				}
 			}

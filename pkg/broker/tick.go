@@ -69,7 +69,7 @@ func (b *Broker) takeAll(
 // takePrices takes in some prices and returns those that changed.
 func (b *Broker) takePrices(u *unit.Unit, prices []events.PriceTick) (changed []events.MarketChange, err error) {
 	prices = slices.DeleteFunc(slices.Clone(prices), func(p events.PriceTick) bool { return !(p.USD > 0) })
-	var markets, past []store.Key
+	var markets, histories []store.Key
 	for _, p := range prices {
 		markets = append(markets, record.MarketKey(p.Offer))
 	}
@@ -96,9 +96,9 @@ func (b *Broker) takePrices(u *unit.Unit, prices []events.PriceTick) (changed []
 		if err := u.Apply(d); err != nil {
 			return nil, err
 		}
-		news, past = append(news, m), append(past, record.PastPricesKey(p.Offer))
+		news, histories = append(news, m), append(histories, record.PastPricesKey(p.Offer))
 	}
-	if err := u.Preload(past...); err != nil {
+	if err := u.Preload(histories...); err != nil {
 		return nil, err
 	}
 	for _, m := range news {

@@ -196,14 +196,18 @@ func (f *File) OnClouds(names []string) error {
 	return nil
 }
 
-// Settle sees that the files are there that the job brings along or reads. Paths of SkyPilot files begin at the current
-// directory, as SkyPilot has it; those of all others at the file's own.
-func (f *File) Settle(ctx context.Context, home string, o pack.Options) error {
-	base := f.base
-	if f.Spec.Format == dag.SkyPilot {
-		base = "."
+// Base is where the paths of a job begin whose file lies in a directory. Those of SkyPilot files begin at the current
+// one, as SkyPilot has it.
+func Base(spec *dag.Job, dir string) string {
+	if spec.Format == dag.SkyPilot {
+		return "."
 	}
-	base, err := filepath.Abs(base)
+	return dir
+}
+
+// Settle sees that the files are there that the job brings along or reads.
+func (f *File) Settle(ctx context.Context, home string, o pack.Options) error {
+	base, err := filepath.Abs(Base(f.Spec, f.base))
 	if err != nil {
 		return fmt.Errorf("current directory: %w", err)
 	}

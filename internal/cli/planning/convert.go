@@ -11,7 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
+	"github.com/tradewind-broker/tradewind/internal/cli/jobfile"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
+	"github.com/tradewind-broker/tradewind/internal/localfiles"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/dag/kubernetes"
 	"github.com/tradewind-broker/tradewind/pkg/dag/native"
@@ -101,11 +103,7 @@ func (a *app) convert(files []slurm.Script, out string) (body []byte, what strin
 // written is a job as we have it, read from one file and for another.
 func (a *app) written(spec *dag.Job, from, out string) (body []byte, what string, err error) {
 	if out != "" {
-		base := filepath.Dir(from)
-		if spec.Format == dag.SkyPilot {
-			base = "." // as run takes them
-		}
-		if err := carry(spec, base, filepath.Dir(out)); err != nil {
+		if err := carry(spec, jobfile.Base(spec, filepath.Dir(from)), filepath.Dir(out)); err != nil {
 			return nil, "", err
 		}
 	}
@@ -122,30 +120,11 @@ func carry(spec *dag.Job, from, to string) error {
 	if err != nil {
 		return command.BadInput("write it beside the file that was read", "%s: paths cannot begin there: %v", to, err)
 	}
-	move := func(p *string) {
+	localfiles.Paths(spec, func(p *string) {
 		if *p != "" && !filepath.IsAbs(*p) && !strings.HasPrefix(*p, "~") && !strings.Contains(*p, "://") {
 			*p = filepath.ToSlash(filepath.Join(back, *p))
 		}
-	}
-	for i := range spec.Tasks {
-		t := &spec.Tasks[i]
-		if t.StandIn() {
-			continue // its files are only sizes
-		}
-		move(&t.Workdir)
-		for k := range t.Inputs {
-			move(&t.Inputs[k].URI)
-			move(&t.Inputs[k].Source)
-		}
-		for k := range t.Outputs {
-			move(&t.Outputs[k].URI)
-		}
-		if r := t.Repository; r != nil && strings.HasPrefix(r.URL, ".") { // git's own addresses have other beginnings
-			moved := *r
-			move(&moved.URL)
-			t.Repository = &moved
-		}
-	}
+	})
 	return nil
 }
 
