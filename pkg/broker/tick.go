@@ -54,7 +54,7 @@ func (b *Broker) takeAll(
 	for part := range slices.Chunk(prices, unit.Full/recordsOfPrice) {
 		var of []events.MarketChange
 		err := b.Transact(ctx, events.FnTick, fmt.Sprintf("%s/%d", cause, n), false, func(u *unit.Unit) (err error) {
-			of, err = b.takePrices(u, part)
+			of, err = b.takePrices(u, cause, part)
 			return err
 		})
 		if err != nil {
@@ -66,8 +66,11 @@ func (b *Broker) takeAll(
 	return changed, nil
 }
 
-// takePrices takes in some prices and returns those that changed.
-func (b *Broker) takePrices(u *unit.Unit, prices []events.PriceTick) (changed []events.MarketChange, err error) {
+// takePrices takes in some prices and returns those that changed. Those that an event brought are among them when it is
+// delivered again: what it asks for because of them may not have come about.
+func (b *Broker) takePrices(
+	u *unit.Unit, cause string, prices []events.PriceTick,
+) (changed []events.MarketChange, err error) {
 	prices = slices.DeleteFunc(slices.Clone(prices), func(p events.PriceTick) bool { return !(p.USD > 0) })
 	var markets, histories []store.Key
 	for _, p := range prices {
@@ -87,9 +90,12 @@ func (b *Broker) takePrices(u *unit.Unit, prices []events.PriceTick) (changed []
 			at = p.Since
 		}
 		if m.USD == p.USD || at.Before(m.At) { // nothing new, or older than what is known
+			if m.USD == p.USD && m.By == cause {
+				changed = append(changed, events.MarketChange{Offer: p.Offer, USD: p.USD})
+			}
 			continue
 		}
-		m.Offer, m.USD, m.At = p.Offer, p.USD, at
+		m.Offer, m.USD, m.At, m.By = p.Offer, p.USD, at, cause
 		m.Prices.Observe(at, p.USD)
 		var d record.Decision
 		d.Put(record.MarketKey(p.Offer), m)

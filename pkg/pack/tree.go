@@ -93,10 +93,10 @@ type stream struct {
 
 // Read implements io.Reader.
 func (s *stream) Read(p []byte) (int, error) {
+	if err := s.ctx.Err(); err != nil { // a file may take minutes
+		return 0, err
+	}
 	for s.left == 0 {
-		if err := s.ctx.Err(); err != nil {
-			return 0, err
-		}
 		if err := s.finish(); err != nil {
 			return 0, err
 		}

@@ -165,8 +165,15 @@ func (c *Checker) cause(s *Job) {
 	if strings.Contains(j.Reason, "allows") && (c.bounded(j.Queue) || c.narrow(s)) {
 		return
 	}
+	lost := map[int]int{} // attempts by task: that each was rightly taken for lost, InvHealthy says
 	for _, a := range s.order {
 		c.checkPaid(s, a)
+		if a.Outcome == record.OutcomeLost {
+			lost[a.task]++
+		}
+		if lost[a.task] >= attempt.MostSilent {
+			return
+		}
 		if a.Outcome == record.OutcomeBudget && (j.BudgetUSD > 0 || a.Monthly) {
 			return
 		}

@@ -28,7 +28,8 @@ const (
 	RemedyNone    remedy = iota
 	remedyLaunch         // its launch was left half done: provision goes on with it
 	remedyRelease        // its release was, or its attempt is over: provision goes on with it
-	RemedyLost           // its machines are gone or silent
+	RemedyLost           // its machines are gone, or never came up
+	remedySilent         // a machine of it has fallen silent
 	remedyTaken          // it was doomed and its time is over
 	RemedyRun            // it is up and was never told to run
 	RemedyLease          // what was set aside for it is nearly used up
@@ -61,7 +62,7 @@ func Diagnose(cl record.Cluster, cfg record.Config, machines Inventory, now time
 	case cl.Command == "":
 		return pick(age > cfg.StuckFor, RemedyRun)
 	case silent(cl, cfg.SilentFor, max(cfg.SilentFor, cfg.BootWithin), now):
-		return RemedyLost
+		return remedySilent
 	default:
 		return RemedyNone
 	}
@@ -128,6 +129,8 @@ func DecideRemedy(r remedy, l Losing, now time.Time) (d record.Decision) {
 		d.Emit(events.ClusterRelease{Cluster: l.Cluster.ID, Job: l.Cluster.Job, Reason: "its release was overdue"})
 	case RemedyLost:
 		return DecideLost(l, record.OutcomeLost, "its machines are gone or silent", now)
+	case remedySilent:
+		return decideSilent(l, now)
 	case remedyTaken:
 		return DecideLost(l, l.Cluster.Taken(), l.Cluster.Reason, now)
 	case RemedyNone, RemedyLease, RemedyRun:

@@ -1,6 +1,7 @@
 package attempt
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -114,6 +115,37 @@ func DecideLost(l Losing, outcome record.Outcome, reason string, now time.Time) 
 		return d
 	}
 	d.Replan(l.Job, reason+" in "+record.Where(l.Cluster.Offer))
+	return d
+}
+
+// MostSilent is how many attempts of a task may fall silent in a row, with nothing saved in between.
+const MostSilent = 6
+
+// decideSilent ends an attempt of which a machine has fallen silent, though its cloud still runs it. Where that happens
+// again and again, it is the task that takes its machines down, and others would be paid for in vain: it fails. Machines
+// of a pool cost nothing, and may have been switched off.
+func decideSilent(l Losing, now time.Time) (d record.Decision) {
+	if l.Task.Checkpoint.Prefix != l.Attempt.ResumedFrom { // it has saved something
+		l.Task.Silent = 0
+	}
+	reason := "its machines are gone or silent"
+	counts := l.current() && l.Task.Service == "" && !l.Cluster.Assigned()
+	if counts {
+		l.Task.Silent++
+	}
+	if !counts || l.Task.Silent < MostSilent || l.Job.State == record.JobEnding || l.Job.State.Over() {
+		return DecideLost(l, record.OutcomeLost, reason, now)
+	}
+	cl := &l.Cluster
+	cl.Outcome, cl.Reason = record.OutcomeLost, reason
+	l.Attempt.Outcome, l.Attempt.Reason, l.Attempt.Ended = cl.Outcome, reason, now
+	l.Task.State, l.Task.Reason, l.Task.EndedAt = record.TaskFailed, reason, now
+	d.Put(record.ClusterKey(cl.ID), *cl)
+	d.Put(record.AttemptKey(cl.Job, cl.Task, cl.Attempt), l.Attempt)
+	d.Put(record.TaskKey(cl.Job, cl.Task), l.Task)
+	d.Emit(events.TaskFailed{Job: cl.Job, Task: cl.Task, Attempt: cl.Attempt, Cluster: cl.ID, ExitCode: -1, Final: true,
+		Message: fmt.Sprintf("its machines have fallen silent %d times in a row, with nothing saved in between: does it "+
+			"take all of their memory?", l.Task.Silent)})
 	return d
 }
 

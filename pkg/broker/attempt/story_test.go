@@ -156,7 +156,8 @@ func (s *stage) again() {
 	task.State, task.Attempt, task.Plan = record.TaskAdmitted, s.no, job.Plan.Version
 	s.put(record.TaskKey("j", 1), task)
 	s.put(record.AttemptKey("j", 1, s.no), record.Attempt{Job: "j", Task: 1, Number: s.no, Plan: task.Plan, Offer: made.Offer,
-		OfferID: made.OfferID, Nodes: made.Nodes, VCPU: made.VCPU, Admitted: s.now, MaxUSD: made.MaxUSD, ReservedUSD: made.ReservedUSD})
+		OfferID: made.OfferID, Nodes: made.Nodes, VCPU: made.VCPU, Admitted: s.now, MaxUSD: made.MaxUSD, ReservedUSD: made.ReservedUSD,
+		Resumed: task.Progress, ResumedFrom: task.Checkpoint.Prefix})
 }
 
 func (s *stage) play(d *datadriven.TestData) {
@@ -299,7 +300,7 @@ func (s *stage) end(d *datadriven.TestData) bool {
 			}}
 		}
 		r := Diagnose(l.Cluster, s.cfg, seen, s.now)
-		fmt.Fprintln(s.out, []string{"nothing", "launch", "release", "lost", "taken", "run", "lease"}[r])
+		fmt.Fprintln(s.out, []string{"nothing", "launch", "release", "lost", "silent", "taken", "run", "lease"}[r])
 		s.decided(DecideRemedy(r, l, s.now))
 	case "lease":
 		var purses []record.Purse

@@ -84,6 +84,8 @@ type MarketRecord struct {
 	Preemptions int       `json:"preemptions"`
 	Launches    int       `json:"launches"`
 	Refusals    int       `json:"refusals"`
+	// By is the event that brought the price.
+	By string `json:"by,omitempty"`
 	// Prices is what was learned of how the price changes.
 	Prices pricing.Online `json:"prices,omitzero"`
 }

@@ -59,6 +59,8 @@ type Task struct {
 	// when it is not tried again because of them.
 	Misses    int       `json:"misses,omitempty"`
 	NotBefore time.Time `json:"notBefore,omitzero"`
+	// Silent are the attempts in a row of which a machine fell silent, with nothing saved in between.
+	Silent int `json:"silent,omitempty"`
 	// Hours are expected of the last attempt, where that is not what its plan says: on machines of a pool.
 	Hours float64 `json:"hours,omitempty"`
 }

@@ -1,0 +1,75 @@
+package broker_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/dag/read"
+	"github.com/tradewind-broker/tradewind/pkg/store"
+)
+
+// cut is a store that takes so many transactions more, as of a function that is then killed.
+type cut struct {
+	store.Store
+	left int
+}
+
+// Commit implements store.Store.
+func (s *cut) Commit(ctx context.Context, tx store.Tx) error {
+	if s.left--; s.left < 0 {
+		return errors.New("killed")
+	}
+	return s.Store.Commit(ctx, tx)
+}
+
+// TestATickThatIsToldAgainStillAsksForPlans: one that was killed after it had written its prices finds them written when
+// it is delivered again, and what is planned on the dear market is planned anew nevertheless.
+func TestATickThatIsToldAgainStillAsksForPlans(t *testing.T) {
+	w := newBench(t)
+	spec, err := read.Job("j.yaml", strings.NewReader(`apiVersion: tradewind/v1
+name: dear
+tasks:
+  t: {run: x, resources: {cpus: 4}, time: 1h}
+  u: {after: [t], run: x, resources: {cpus: 4}, time: 8h}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.b.Submit(t.Context(), broker.Submission{Spec: spec}); err != nil {
+		t.Fatal(err)
+	}
+	w.settle()
+	var ticks []events.PriceTick
+	for _, c := range w.cloud {
+		for _, spec := range c.clusters {
+			place := spec.Offer.Cloud + "/" + spec.Offer.Region
+			if spec.Offer.Zone != "" {
+				place += "/" + spec.Offer.Zone
+			}
+			ticks = append(ticks, events.PriceTick{Offer: place + "/" + spec.Offer.InstanceType, USD: 2.5 * spec.Offer.USDPerHour})
+		}
+	}
+	tick := events.New("dear", "test", w.now, events.MarketTicked{Prices: ticks})
+	ports := w.b.Ports
+	ports.Store = &cut{Store: w.store, left: 1}
+	first := broker.New(record.DefaultConfig(), ports)
+	if errs := first.Handle(t.Context(), events.FnTick, []events.Event{tick}); errs[0] == nil {
+		t.Fatal("it was not cut short")
+	}
+	if n := w.settle()[events.TypeDAGReplan]; n != 0 {
+		t.Fatalf("%d plans were asked for before it was cut short", n)
+	}
+	w.tell(events.FnTick, tick)
+	if n := w.settle()[events.TypeDAGReplan]; n != 1 {
+		t.Errorf("%d plans were asked for, want 1", n)
+	}
+	w.tell(events.FnTick, tick)
+	if n := w.settle()[events.TypeDAGReplan]; n != 0 {
+		t.Errorf("a third telling asked for %d plans more", n)
+	}
+}
