@@ -31,6 +31,26 @@ func (j *Job) Graph() *Graph {
 	}
 }
 
+// EdgesTo returns the indexes of the edges to a task, as Graph.In does, and EdgesFrom of those from it. Where one task is
+// asked about, they are quicker than the adjacency of all.
+func (j *Job) EdgesTo(task int) []int32 {
+	return j.edgesWhere(func(e *Edge) bool { return e.To == task })
+}
+
+// EdgesFrom returns the indexes of the edges from a task, as Graph.Out does.
+func (j *Job) EdgesFrom(task int) []int32 {
+	return j.edgesWhere(func(e *Edge) bool { return e.From == task })
+}
+
+func (j *Job) edgesWhere(is func(*Edge) bool) (edges []int32) {
+	for i := range j.Edges {
+		if is(&j.Edges[i]) {
+			edges = append(edges, int32(i)) //nolint:gosec // at most MaxEdges
+		}
+	}
+	return edges
+}
+
 func makeRows(j *Job, ends func(*Edge) (row, other int)) rows {
 	r := rows{
 		starts: make([]int32, len(j.Tasks)+1),
@@ -39,16 +59,17 @@ func makeRows(j *Job, ends func(*Edge) (row, other int)) rows {
 	}
 	for i := range j.Edges {
 		row, _ := ends(&j.Edges[i])
-		r.starts[row+1]++
+		r.starts[row]++
 	}
 	for i := range j.Tasks {
 		r.starts[i+1] += r.starts[i]
 	}
-	next := slices.Clone(r.starts)
-	for i := range j.Edges {
+	// Each row begins where it ends now, and is filled from its end.
+	for i := len(j.Edges) - 1; i >= 0; i-- {
 		row, other := ends(&j.Edges[i])
-		r.tasks[next[row]], r.edges[next[row]] = int32(other), int32(i) //nolint:gosec // at most MaxEdges
-		next[row]++
+		r.starts[row]--
+		at := r.starts[row]
+		r.tasks[at], r.edges[at] = int32(other), int32(i) //nolint:gosec // at most MaxEdges
 	}
 	return r
 }

@@ -139,6 +139,9 @@ func TestGraphHasTheEdgesOfTheJob(t *testing.T) {
 		g := j.Graph()
 		var out, in []Edge
 		for task := range j.Tasks {
+			if from, to := j.EdgesFrom(task), j.EdgesTo(task); !slices.Equal(from, g.Out(task)) || !slices.Equal(to, g.In(task)) {
+				t.Fatalf("edges %v from %d and %v to it, of %v and %v", from, task, to, g.Out(task), g.In(task))
+			}
 			for k, child := range g.Children(task) {
 				e := j.Edges[g.Out(task)[k]]
 				if e.From != task || e.To != int(child) {

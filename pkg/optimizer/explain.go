@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tradewind-broker/tradewind/internal/topk"
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/problem"
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/search"
 )
@@ -146,7 +147,7 @@ func (e *Explainer) Runners(task string, k int) ([]Runner, error) {
 	local := now.USD + e.transfers(e.in.Of(t), t, now.Place) + e.transfers(e.out.Of(t), t, now.Place)
 	around := e.longestAround(t)
 	cands := e.candidates(t)
-	runners := make([]Runner, 0, len(cands))
+	runners := make([]Runner, 0, min(k, len(cands)))
 	for i := range cands {
 		c := &cands[i]
 		if i == e.picks[t] || grouped && e.model.site(c) != e.model.site(now) || !e.spreads(task, c) {
@@ -159,10 +160,9 @@ func (e *Explainer) Runners(task string, k int) ([]Runner, error) {
 		r.AddHours = r.Hours - e.hours
 		r.AddKgCO2 = c.KgCO2 - now.KgCO2
 		r.Breaks = e.breaks(r.USD, r.Hours, e.kg+r.AddKgCO2)
-		runners = append(runners, r)
+		runners = topk.Insert(runners, r, k, e.compare)
 	}
-	slices.SortFunc(runners, e.compare)
-	return runners[:min(k, len(runners))], nil
+	return runners, nil
 }
 
 // spreads says whether a task on another candidate, with all others where they are, leaves its groups spread.

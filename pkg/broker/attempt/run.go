@@ -117,15 +117,16 @@ type Inherited struct {
 // ParentOutputs finds where the outputs of the parents of a cluster's task lie, as its agent is told.
 func ParentOutputs(u book.Reader, cfg record.Config, job record.Job, spec *dag.Job, cl record.Cluster) (Inherited,
 	error) {
-	graph := spec.Graph()
 	in := Inherited{Parents: map[string]string{}, Only: map[string][]string{}}
 	var parents []int32
-	for k, p := range graph.Parents(cl.Task) {
+	for _, k := range spec.EdgesTo(cl.Task) {
+		edge := &spec.Edges[k]
+		p := int32(edge.From) //nolint:gosec // a task of the job
 		parent := &spec.Tasks[p]
 		if parent.StandIn() {
 			continue // its files are only sizes
 		}
-		paths, all := read(parent, spec.Edges[graph.In(cl.Task)[k]].Outputs)
+		paths, all := read(parent, edge.Outputs)
 		switch {
 		case all:
 			parents = append(parents, p)

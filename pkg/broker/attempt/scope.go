@@ -153,10 +153,10 @@ func ownCheckpoints(task, attempt, below string, named []string) (prefixes []str
 // namedParents loads the parents of a task whose outputs are named, and that it reads anything of.
 func namedParents(u book.Reader, job record.Job, spec *dag.Job, task int, stores,
 	named []string) ([]record.Task, error) {
-	byName, graph := map[string]int32{}, spec.Graph()
-	for k, p := range graph.Parents(task) {
-		if carried := spec.Edges[graph.In(task)[k]].Outputs; carried == nil || len(carried) > 0 {
-			byName[spec.Tasks[p].Name] = p
+	byName := map[string]int32{}
+	for _, k := range spec.EdgesTo(task) {
+		if e := &spec.Edges[k]; e.Outputs == nil || len(e.Outputs) > 0 {
+			byName[spec.Tasks[e.From].Name] = int32(e.From) //nolint:gosec // a task of the job
 		}
 	}
 	var wanted []int32

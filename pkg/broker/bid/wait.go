@@ -34,7 +34,7 @@ func (in *Input) Waits(ctx context.Context) (begins []record.Begin, tables []*bi
 	if in.Job.Deadline.IsZero() || in.Job.Objective != dag.MinimizeCost || in.Plan.Late {
 		return nil, nil, nil
 	}
-	times := sync.OnceValues(in.BeginBy)
+	times, graph := sync.OnceValues(in.BeginBy), sync.OnceValue(in.Spec.Graph)
 	var made shared[*bidding.Begin]
 	for i := range in.Plan.Choice {
 		if len(begins) == waitMost {
@@ -64,7 +64,7 @@ func (in *Input) Waits(ctx context.Context) (begins []record.Begin, tables []*bi
 		}
 		// Of one that could begin now it is known whether it waits. What begins later is asked then, and what has
 		// waited when it begins: on what is cheaper by then.
-		now := (task.State == record.TaskQueued || len(in.Spec.Graph().Parents(i)) == 0) && task.WaitSince.IsZero()
+		now := (task.State == record.TaskQueued || len(graph().Parents(i)) == 0) && task.WaitSince.IsZero()
 		if at < 0 || !made.made[at].Any() {
 			continue
 		}

@@ -2,7 +2,6 @@ package life
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
@@ -46,10 +45,14 @@ func DecideAnnounce(st Advancing, from int) record.Decision {
 
 // announce marks and emits the ready ones of tasks, in order, as far as one transaction holds.
 func announce(st Advancing, tasks []int32) (d record.Decision) {
-	g, phases := st.Spec.Graph(), st.Progress.Phases
-	undone := func(parent int32) bool { return phases[parent] != record.PhaseSucceeded }
+	phases, held := st.Progress.Phases, make([]bool, len(st.Spec.Tasks)) // by parents that are not done
+	for i := range st.Spec.Edges {
+		if e := &st.Spec.Edges[i]; phases[e.From] != record.PhaseSucceeded {
+			held[e.To] = true
+		}
+	}
 	for _, i := range tasks {
-		if phases[i] != record.PhaseWaiting || slices.ContainsFunc(g.Parents(int(i)), undone) {
+		if phases[i] != record.PhaseWaiting || held[i] {
 			continue
 		}
 		if len(d.Emits) == announceMost {
@@ -73,7 +76,11 @@ func DecideSucceeded(st Advancing, task int) (d record.Decision) {
 	st.Progress.Succeeded++
 	if st.Job.State == record.JobRunning || st.Job.State == record.JobWaiting {
 		if st.Progress.Succeeded < st.Job.Tasks {
-			return announce(st, st.Spec.Graph().Children(task))
+			var children []int32
+			for _, e := range st.Spec.EdgesFrom(task) {
+				children = append(children, int32(st.Spec.Edges[e].To)) //nolint:gosec // a task of the job
+			}
+			return announce(st, children)
 		}
 		d = decideEnding(st.Job, record.JobSucceeded, "")
 	}

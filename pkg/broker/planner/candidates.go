@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/topk"
 	"github.com/tradewind-broker/tradewind/pkg/bidding"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
@@ -87,19 +88,15 @@ func (b *builder) prune(options []option, gib float64) []option {
 	if len(options) == 0 {
 		return nil
 	}
-	order := make([]*option, len(options))
-	for k := range options {
-		order[k] = &options[k]
-	}
-	slices.SortStableFunc(order, func(x, y *option) int {
-		return cmp.Or(cmp.Compare(x.USD, y.USD), cmp.Compare(x.Hours, y.Hours))
-	})
 	// The cheapest few stay all the same: they are the runners-up that explanations name.
-	cheapest := order[:min(len(order), runnersKept+1)]
+	var cheapest []*option
+	for k := range options {
+		cheapest = topk.Insert(cheapest, &options[k], runnersKept+1, cheaper)
+	}
 	// The one that most others can be compared with: the cheapest, or of the cleanest the cheapest.
-	best := order[0]
-	for _, o := range order {
-		if b.countsCarbon() && o.KgCO2 < best.KgCO2 {
+	best := cheapest[0]
+	for k := range options {
+		if o := &options[k]; b.countsCarbon() && (o.KgCO2 < best.KgCO2 || o.KgCO2 == best.KgCO2 && cheaper(o, best) < 0) {
 			best = o
 		}
 	}
@@ -120,6 +117,11 @@ func (b *builder) prune(options []option, gib float64) []option {
 		}
 	}
 	return kept
+}
+
+// cheaper compares options by cost, and then by time.
+func cheaper(x, y *option) int {
+	return cmp.Or(cmp.Compare(x.USD, y.USD), cmp.Compare(x.Hours, y.Hours))
 }
 
 // priceSteps is into how many steps a run is cut to follow its price.

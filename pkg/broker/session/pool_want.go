@@ -116,7 +116,7 @@ func (s *Session) moves(p *record.PoolSeen, a *admission, choice *record.Planned
 // comesFrom says where the data is that a task's parents leave to it, by parent.
 func (s *Session) comesFrom(a *admission) (map[int]string, error) {
 	var parents []int32
-	for _, e := range a.spec.Graph().In(a.waiting.Task) {
+	for _, e := range a.spec.EdgesTo(a.waiting.Task) {
 		if a.spec.Edges[e].Data > 0 {
 			parents = append(parents, int32(a.spec.Edges[e].From)) //nolint:gosec // a task of the job
 		}
