@@ -31,13 +31,12 @@ func (j *Job) Graph() *Graph {
 	}
 }
 
-// EdgesTo returns the indexes of the edges to a task, as Graph.In does, and EdgesFrom of those from it. Where one task is
-// asked about, they are quicker than the adjacency of all.
+// EdgesTo returns the indexes of the edges to a task, as Graph.In does, without the adjacency of all tasks.
 func (j *Job) EdgesTo(task int) []int32 {
 	return j.edgesWhere(func(e *Edge) bool { return e.To == task })
 }
 
-// EdgesFrom returns the indexes of the edges from a task, as Graph.Out does.
+// EdgesFrom returns the indexes of the edges from a task, as Graph.Out does, likewise.
 func (j *Job) EdgesFrom(task int) []int32 {
 	return j.edgesWhere(func(e *Edge) bool { return e.From == task })
 }

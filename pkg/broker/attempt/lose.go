@@ -122,7 +122,7 @@ func DecideLost(l Losing, outcome record.Outcome, reason string, now time.Time) 
 const MostSilent = 6
 
 // decideSilent ends an attempt of which a machine has fallen silent, though its cloud still runs it. Where that happens
-// again and again, it is the task that takes its machines down, and others would be paid for in vain: it fails. Machines
+// again and again, it is the task that takes its machines down, and others would be paid for in vain: it fails. Those
 // of a pool cost nothing, and may have been switched off.
 func decideSilent(l Losing, now time.Time) (d record.Decision) {
 	if l.Task.Checkpoint.Prefix != l.Attempt.ResumedFrom { // it has saved something

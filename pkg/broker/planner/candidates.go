@@ -96,7 +96,8 @@ func (b *builder) prune(options []option, gib float64) []option {
 	// The one that most others can be compared with: the cheapest, or of the cleanest the cheapest.
 	best := cheapest[0]
 	for k := range options {
-		if o := &options[k]; b.countsCarbon() && (o.KgCO2 < best.KgCO2 || o.KgCO2 == best.KgCO2 && cheaper(o, best) < 0) {
+		o := &options[k]
+		if b.countsCarbon() && (o.KgCO2 < best.KgCO2 || o.KgCO2 == best.KgCO2 && cheaper(o, best) < 0) {
 			best = o
 		}
 	}
