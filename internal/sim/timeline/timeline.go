@@ -1,14 +1,15 @@
 package timeline
 
 import (
-	"container/heap"
 	"fmt"
 	"io"
 	"time"
 )
 
+var beginning = time.Date(2026, 9, 30, 0, 0, 0, 0, time.UTC)
+
 // Beginning is when every history begins.
-func Beginning() time.Time { return time.Date(2026, 9, 30, 0, 0, 0, 0, time.UTC) }
+func Beginning() time.Time { return beginning }
 
 // Timeline is what happens when: the clock, what is yet to happen, and what has.
 type Timeline struct {
@@ -29,44 +30,13 @@ func New(seed uint64, keep int, w io.Writer) *Timeline {
 	return &Timeline{Seed: seed, Now: Beginning(), History: newHistory(keep, w), Counts: map[string]int{}}
 }
 
-// timer is something that will happen.
-type timer struct {
-	at     time.Time
-	serial uint64 // the order of those at the same moment
-	f      func()
-}
-
-type timers []*timer
-
-func (t timers) Len() int { return len(t) }
-
-func (t timers) Less(i, k int) bool {
-	if !t[i].at.Equal(t[k].at) {
-		return t[i].at.Before(t[k].at)
-	}
-	return t[i].serial < t[k].serial
-}
-
-func (t timers) Swap(i, k int) { t[i], t[k] = t[k], t[i] }
-
-// Push and Pop are for container/heap.
-func (t *timers) Push(x any) { *t = append(*t, x.(*timer)) }
-
-// Pop removes the last element.
-func (t *timers) Pop() any {
-	last := (*t)[len(*t)-1]
-	(*t)[len(*t)-1] = nil
-	*t = (*t)[:len(*t)-1]
-	return last
-}
-
 // At has f called at a moment, or next if that has passed.
 func (l *Timeline) At(t time.Time, f func()) {
 	if t.Before(l.Now) {
 		t = l.Now
 	}
 	l.serial++
-	heap.Push(&l.timers, &timer{at: t, serial: l.serial, f: f})
+	l.timers.add(timer{at: t.Sub(beginning), serial: l.serial, f: f})
 }
 
 // After has f called when a time has passed.
@@ -77,11 +47,8 @@ func (l *Timeline) Step() bool {
 	if l.Violation != nil || len(l.timers) == 0 {
 		return false
 	}
-	t, ok := heap.Pop(&l.timers).(*timer)
-	if !ok {
-		return false
-	}
-	l.Now = t.at
+	t := l.timers.next()
+	l.Now = beginning.Add(t.at)
 	l.Steps++
 	t.f()
 	return l.Violation == nil
@@ -89,7 +56,7 @@ func (l *Timeline) Step() bool {
 
 // Until lets things happen up to a moment, or until done says so.
 func (l *Timeline) Until(t time.Time, done func() bool) {
-	for len(l.timers) > 0 && !l.timers[0].at.After(t) {
+	for len(l.timers) > 0 && l.timers[0].at <= t.Sub(beginning) {
 		if !l.Step() || done != nil && done() {
 			return
 		}
@@ -100,7 +67,7 @@ func (l *Timeline) Until(t time.Time, done func() bool) {
 }
 
 // Since is how long ago the history began.
-func (l *Timeline) Since() time.Duration { return l.Now.Sub(Beginning()) }
+func (l *Timeline) Since() time.Duration { return l.Now.Sub(beginning) }
 
 // Say adds to the history, up to the violation that ends it.
 func (l *Timeline) Say(who, what, detail string) {
