@@ -13,7 +13,7 @@ func (t *timer) before(other *timer) bool {
 	return t.at < other.at || t.at == other.at && t.serial < other.serial
 }
 
-// timers is a heap: the next is the first, and each has up to four below it that come later. Every step goes through it:
+// timers is a heap: the next is the first, and each has up to four below it that come later. Every step passes it:
 // by values of one type it takes half the time of container/heap.
 type timers []timer
 
