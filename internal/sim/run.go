@@ -120,6 +120,13 @@ func (r *run) start() {
 		r.later(w.rand.task.Between(0, left), r.fail)
 		return
 	}
+	if w.users.deadly(r.work) {
+		r.later(w.rand.deadly.Between(0, min(left, time.Hour)), func() {
+			w.Count("task takes its agent down")
+			w.Say(r.a.m.Cluster, "agent dies", r.a.m.ID+": of its task")
+			r.a.stop()
+		})
+	}
 	if !w.users.serves(r.work) {
 		r.later(left, r.finish)
 	}

@@ -93,6 +93,7 @@ func TestABrokenSystemIsNoticed(t *testing.T) {
 		breaks.Fleeting: 8, breaks.Crowding: 12, breaks.Overcommitted: 80, breaks.Circling: 10, breaks.Impatient: 150,
 		breaks.Nameless: 6, breaks.Nightless: 10, breaks.Mingling: 8, breaks.Spendthrift: 6, breaks.Hoarding: 6,
 		breaks.Abandoned: 12, breaks.Boastful: 12, breaks.Versionless: 16, breaks.Roomless: 50,
+		breaks.Tireless: 6,
 	}
 	// Of what there is one break for alone, the invariant that has to notice it.
 	by := map[breaks.Kind]string{
@@ -105,7 +106,7 @@ func TestABrokenSystemIsNoticed(t *testing.T) {
 		breaks.Circling: check.InvCircles, breaks.Impatient: check.InvPatience, breaks.Nameless: check.InvSpace,
 		breaks.Nightless: check.InvWindow, breaks.Mingling: check.InvPlaced, breaks.Spendthrift: check.InvMonth,
 		breaks.Hoarding: check.InvMonth, breaks.Abandoned: check.InvReplicas, breaks.Boastful: check.InvHandOver,
-		breaks.Versionless: check.InvUpdate, breaks.Roomless: check.InvMove,
+		breaks.Versionless: check.InvUpdate, breaks.Roomless: check.InvMove, breaks.Tireless: check.InvBound,
 	}
 	for _, b := range breaks.All() {
 		t.Run(string(b), func(t *testing.T) {

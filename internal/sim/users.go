@@ -44,7 +44,8 @@ func newUsers(w *world) *users {
 func (u *users) plan(spec *dag.Job) *userJob {
 	j := &userJob{
 		Wanted: check.Wanted{Spec: spec, ByTask: map[string]int{}, Factor: make([]float64, len(spec.Tasks)),
-			Failures: make([]int, len(spec.Tasks)), Endless: make([]bool, len(spec.Tasks))},
+			Failures: make([]int, len(spec.Tasks)), Endless: make([]bool, len(spec.Tasks)),
+			Deadly: make([]bool, len(spec.Tasks))},
 		toFail: make([]int, len(spec.Tasks)),
 	}
 	for i := range spec.Tasks {
@@ -59,6 +60,7 @@ func (u *users) plan(spec *dag.Job) *userJob {
 		}
 	}
 	u.drawEndless(j)
+	u.drawDeadly(j)
 	u.jobs = append(u.jobs, j)
 	u.byName[spec.Name] = j
 	u.w.check.Expect(&j.Wanted)
@@ -184,6 +186,26 @@ func (u *users) drawEndless(j *userJob) {
 		led := slices.ContainsFunc(gang, func(m int) bool { return m != i && j.Spec.Chief(m) })
 		j.Endless[i] = led && !j.Spec.Chief(i) && !j.Spec.Tasks[i].StandIn() && u.w.rand.role.Chance(0.5)
 	}
+}
+
+// drawDeadly has some tasks take down the agents of their machines, where machines fail at all. What saves its work does
+// not begin anew.
+func (u *users) drawDeadly(j *userJob) {
+	tireless := u.w.opt.Break == breaks.Tireless
+	if u.w.faults.Dies == 0 && !tireless || u.w.opt.steady {
+		return
+	}
+	for i := range j.Spec.Tasks {
+		if t := &j.Spec.Tasks[i]; t.Checkpoint == nil && !t.StandIn() && t.Service == nil {
+			j.Deadly[i] = u.w.rand.deadly.Chance(0.06) || tireless
+		}
+	}
+}
+
+// deadly says whether a run takes down the agent of its machine.
+func (u *users) deadly(a *wire.Assignment) bool {
+	j := u.byName[a.JobName]
+	return j != nil && j.Deadly[j.ByTask[a.Task]]
 }
 
 // serves says whether a run does not end by itself.

@@ -47,7 +47,7 @@ type world struct {
 // sources are the random sources of the parts of a world.
 type sources struct {
 	process, store, bus, cloud, machine, network, task, engine, user, pool, gang, join, role timeline.Random
-	grant, suspend, bounds, kept, placed, month, service, fast                               timeline.Random
+	grant, suspend, bounds, kept, placed, month, service, fast, deadly                       timeline.Random
 }
 
 func newSources(seed uint64, steady bool) sources {
@@ -62,7 +62,7 @@ func newSources(seed uint64, steady bool) sources {
 		user: part("user"), pool: part("pool"), gang: part("gang"), join: part("join"), role: part("role"),
 		grant: part("grant"), suspend: part("suspend"), bounds: part("bounds"), kept: part("kept"),
 		placed: part("placed"), month: part("month"), service: part("service"),
-		fast: part("fast"),
+		fast: part("fast"), deadly: part("deadly"),
 	}
 }
 

@@ -112,6 +112,8 @@ const (
 	Boastful  Kind = "boastful"
 	// Versionless: nobody remembers which version of a service a replica runs.
 	Versionless Kind = "versionless"
+	// Tireless: nobody remembers how often a task has taken down the agents of its machines.
+	Tireless Kind = "tireless"
 )
 
 // All returns all of them.
@@ -120,7 +122,7 @@ func All() []Kind {
 		Forgetful, Overtaking, NoPartitions, NoGang, Loners, Herd, Headless, NoHold, OldPrice, Swinging, Asleep,
 		Stuck, NoUploads, Generous, Lasting, Hasty, Homesick, Careless, Stale, Deaf, Restless, Unmeasured,
 		Fleeting, Crowding, Overcommitted, Circling, Impatient, Nameless, Nightless, Mingling, Spendthrift, Hoarding,
-		Abandoned, Boastful, Versionless, Roomless}
+		Abandoned, Boastful, Versionless, Tireless, Roomless}
 }
 
 // forgotten are fields that a broken store loses: of which records, from where to where.
@@ -132,6 +134,7 @@ var forgotten = map[Kind]struct{ of, from, to string }{
 	Fleeting:    {"cluster#", `,"keptUntil":"`, `"`},
 	Versionless: {"cluster#", `"spec":`, ","},
 	Abandoned:   {"job", `,"serves":tru`, "e"},
+	Tireless:    {"task#", `"silent":`, ","},
 }
 
 // unwritten are records that a broken store does not write.

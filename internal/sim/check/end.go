@@ -165,7 +165,7 @@ func (c *Checker) cause(s *Job) {
 	if strings.Contains(j.Reason, "allows") && (c.bounded(j.Queue) || c.narrow(s)) {
 		return
 	}
-	lost := map[int]int{} // attempts by task: that each was rightly taken for lost, InvHealthy says
+	lost := map[int]int{} // attempts by task; that each was taken for lost with reason, InvHealthy says
 	for _, a := range s.order {
 		c.checkPaid(s, a)
 		if a.Outcome == record.OutcomeLost {

@@ -31,6 +31,7 @@ type Wanted struct {
 	Cancelled bool      // its author asked for its end
 	Factor    []float64 // by which each task takes longer than its author said
 	Failures  []int     // runs of each task that ended with an exit code
+	Deadly    []bool    // tasks that take down the agent of their machine each time they run
 	Endless   []bool    // tasks that do not end by themselves: their gang's chief ends them
 	// Waits is since when somebody has it wait, and the broker has said that it does; zero when nobody does.
 	Waits time.Time

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/sim/planner"
 	"github.com/tradewind-broker/tradewind/internal/sim/timeline"
+	"github.com/tradewind-broker/tradewind/pkg/broker/attempt"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
@@ -105,6 +106,9 @@ func (c *Checker) Bound() {
 				continue
 			}
 			runs := u.Spec.Tasks[i].RetriesAfter(scriptFailed) + 1 + s.mostStops(i, c.cfg.Restart)
+			if u.Deadly[i] {
+				runs += attempt.MostSilent
+			}
 			trees[c.root(s.Record.Queue)] += time.Duration(runs) *
 				(s.longest(i) + planner.PlannedOverhead + c.cfg.Overhead + u.Spec.KeepOnFailure)
 		}

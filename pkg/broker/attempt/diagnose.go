@@ -29,7 +29,7 @@ const (
 	remedyLaunch         // its launch was left half done: provision goes on with it
 	remedyRelease        // its release was, or its attempt is over: provision goes on with it
 	RemedyLost           // its machines are gone, or never came up
-	remedySilent         // a machine of it has fallen silent
+	remedySilent         // an agent of it is silent, though its machine runs on
 	remedyTaken          // it was doomed and its time is over
 	RemedyRun            // it is up and was never told to run
 	RemedyLease          // what was set aside for it is nearly used up
@@ -62,7 +62,10 @@ func Diagnose(cl record.Cluster, cfg record.Config, machines Inventory, now time
 	case cl.Command == "":
 		return pick(age > cfg.StuckFor, RemedyRun)
 	case silent(cl, cfg.SilentFor, max(cfg.SilentFor, cfg.BootWithin), now):
-		return remedySilent
+		if runsOn(cl, cfg, machines) {
+			return remedySilent
+		}
+		return RemedyLost
 	default:
 		return RemedyNone
 	}
@@ -98,6 +101,13 @@ func gone(cl record.Cluster, cfg record.Config, machines Inventory, now time.Tim
 	return len(known[cl.ID]) < len(cl.Nodes)
 }
 
+// runsOn says that the machines of a cluster ran when their cloud was asked, though an agent of them was silent by then:
+// it was not the cloud that took them. Those of a pool may have been switched off.
+func runsOn(cl record.Cluster, cfg record.Config, machines Inventory) bool {
+	return !cl.Assigned() && len(machines.Of[cl.Offer.Cloud][cl.ID]) >= len(cl.Nodes) &&
+		silent(cl, cfg.SilentFor, max(cfg.SilentFor, cfg.BootWithin), machines.Asked)
+}
+
 // silent says that a node has not been heard of for longer than a limit, since it was told to run. One that has said
 // nothing at all since then is given longer: when the word reached it is not known, as the commit that told it may
 // itself have taken minutes.
@@ -113,6 +123,8 @@ func silent(cl record.Cluster, limit, first time.Duration, now time.Time) bool {
 	return false
 }
 
+const goneOrSilent = "its machines are gone or silent"
+
 // DecideRemedy does what a diagnosis asks for.
 func DecideRemedy(r remedy, l Losing, now time.Time) (d record.Decision) {
 	switch r {
@@ -127,10 +139,10 @@ func DecideRemedy(r remedy, l Losing, now time.Time) (d record.Decision) {
 		l.Cluster.Since = now
 		d.Put(record.ClusterKey(l.Cluster.ID), l.Cluster)
 		d.Emit(events.ClusterRelease{Cluster: l.Cluster.ID, Job: l.Cluster.Job, Reason: "its release was overdue"})
-	case RemedyLost:
-		return DecideLost(l, record.OutcomeLost, "its machines are gone or silent", now)
 	case remedySilent:
-		return decideSilent(l, now)
+		return DecideSilent(l, goneOrSilent, now)
+	case RemedyLost:
+		return DecideLost(l, record.OutcomeLost, goneOrSilent, now)
 	case remedyTaken:
 		return DecideLost(l, l.Cluster.Taken(), l.Cluster.Reason, now)
 	case RemedyNone, RemedyLease, RemedyRun:

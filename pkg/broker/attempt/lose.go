@@ -118,22 +118,22 @@ func DecideLost(l Losing, outcome record.Outcome, reason string, now time.Time) 
 	return d
 }
 
-// MostSilent is how many attempts of a task may fall silent in a row, with nothing saved in between.
+// MostSilent is how many attempts of a task in a row may lose an agent whose machine goes on, with nothing saved in
+// between.
 const MostSilent = 6
 
-// decideSilent ends an attempt of which a machine has fallen silent, though its cloud still runs it. Where that happens
-// again and again, it is the task that takes its machines down, and others would be paid for in vain: it fails. Those
-// of a pool cost nothing, and may have been switched off.
-func decideSilent(l Losing, now time.Time) (d record.Decision) {
+// DecideSilent ends an attempt that has lost an agent, though its machine goes on. Where that happens again and again,
+// it is the task that takes its agents down, and others would be paid for in vain: it fails.
+func DecideSilent(l Losing, reason string, now time.Time) (d record.Decision) {
 	if l.Task.Checkpoint.Prefix != l.Attempt.ResumedFrom { // it has saved something
 		l.Task.Silent = 0
 	}
-	reason := "its machines are gone or silent"
-	counts := l.current() && l.Task.Service == "" && !l.Cluster.Assigned()
+	counts := l.current() && l.Task.Service == ""
 	if counts {
 		l.Task.Silent++
 	}
-	if !counts || l.Task.Silent < MostSilent || l.Job.State == record.JobEnding || l.Job.State.Over() {
+	if !counts || l.Task.Silent < MostSilent || l.Cluster.Outcome != "" ||
+		l.Job.State == record.JobEnding || l.Job.State.Over() {
 		return DecideLost(l, record.OutcomeLost, reason, now)
 	}
 	cl := &l.Cluster
@@ -144,8 +144,8 @@ func decideSilent(l Losing, now time.Time) (d record.Decision) {
 	d.Put(record.AttemptKey(cl.Job, cl.Task, cl.Attempt), l.Attempt)
 	d.Put(record.TaskKey(cl.Job, cl.Task), l.Task)
 	d.Emit(events.TaskFailed{Job: cl.Job, Task: cl.Task, Attempt: cl.Attempt, Cluster: cl.ID, ExitCode: -1, Final: true,
-		Message: fmt.Sprintf("its machines have fallen silent %d times in a row, with nothing saved in between: does it "+
-			"take all of their memory?", l.Task.Silent)})
+		Message: fmt.Sprintf("it has lost its agent %d times in a row, with nothing saved in between: does it take all "+
+			"memory of its machines? The last time: %s", l.Task.Silent, reason)})
 	return d
 }
 

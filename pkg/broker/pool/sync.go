@@ -213,8 +213,10 @@ func (s *syncing) losses() (failed string, err error) {
 				record.Clip(s.report.Ended[at].Reason))
 			if node.Address == "" {
 				failed = reason
+				d = attempt.DecideLost(l, record.OutcomeLost, reason, s.u.Now)
+			} else {
+				d = attempt.DecideSilent(l, reason, s.u.Now)
 			}
-			d = attempt.DecideLost(l, record.OutcomeLost, reason, s.u.Now)
 			cl.Outcome = record.OutcomeLost
 		}
 		n++

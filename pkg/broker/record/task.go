@@ -32,14 +32,16 @@ type Task struct {
 	Plan    int `json:"plan,omitempty"`
 	MinPlan int `json:"minPlan,omitempty"`
 	// Checkpoint and Progress carry the work from one attempt to the next.
-	Checkpoint Saved     `json:"checkpoint,omitzero"`
-	Progress   float64   `json:"progress,omitempty"`
-	ReadyAt    time.Time `json:"readyAt"`
-	StartedAt  time.Time `json:"startedAt,omitzero"` // of the last attempt that started
-	EndedAt    time.Time `json:"endedAt,omitzero"`
-	Place      string    `json:"place,omitempty"`  // aws:us-east-1: where it runs, or its outputs are
-	Output     string    `json:"output,omitempty"` // where its outputs lie (Config.At)
-	Reason     string    `json:"reason,omitempty"`
+	Checkpoint Saved   `json:"checkpoint,omitzero"`
+	Progress   float64 `json:"progress,omitempty"`
+	// Silent are the attempts in a row that lost an agent whose machine went on, with nothing saved in between.
+	Silent    int       `json:"silent,omitempty"`
+	ReadyAt   time.Time `json:"readyAt"`
+	StartedAt time.Time `json:"startedAt,omitzero"` // of the last attempt that started
+	EndedAt   time.Time `json:"endedAt,omitzero"`
+	Place     string    `json:"place,omitempty"`  // aws:us-east-1: where it runs, or its outputs are
+	Output    string    `json:"output,omitempty"` // where its outputs lie (Config.At)
+	Reason    string    `json:"reason,omitempty"`
 	// OnDemand says that spot was left for good: nothing else keeps the deadline.
 	OnDemand bool `json:"onDemand,omitempty"`
 	// WaitSince is since when it waits for a better price, and WaitUSD what its market cost then, USD per hour.
@@ -59,8 +61,6 @@ type Task struct {
 	// when it is not tried again because of them.
 	Misses    int       `json:"misses,omitempty"`
 	NotBefore time.Time `json:"notBefore,omitzero"`
-	// Silent are the attempts in a row of which a machine fell silent, with nothing saved in between.
-	Silent int `json:"silent,omitempty"`
 	// Hours are expected of the last attempt, where that is not what its plan says: on machines of a pool.
 	Hours float64 `json:"hours,omitempty"`
 }
