@@ -188,8 +188,8 @@ func (u *users) drawEndless(j *userJob) {
 	}
 }
 
-// drawDeadly has some tasks take down the agents of their machines, where machines fail at all. What saves its work does
-// not begin anew.
+// drawDeadly has some tasks take down the agents of their machines, where machines fail at all. What saves its work
+// does not begin anew.
 func (u *users) drawDeadly(j *userJob) {
 	tireless := u.w.opt.Break == breaks.Tireless
 	if u.w.faults.Dies == 0 && !tireless || u.w.opt.steady {

@@ -101,8 +101,8 @@ func gone(cl record.Cluster, cfg record.Config, machines Inventory, now time.Tim
 	return len(known[cl.ID]) < len(cl.Nodes)
 }
 
-// runsOn says that the machines of a cluster ran when their cloud was asked, though an agent of them was silent by then:
-// it was not the cloud that took them. Those of a pool may have been switched off.
+// runsOn says that the machines of a cluster ran when their cloud was asked, though an agent of them was silent by
+// then: it was not the cloud that took them. Those of a pool may have been switched off.
 func runsOn(cl record.Cluster, cfg record.Config, machines Inventory) bool {
 	return !cl.Assigned() && len(machines.Of[cl.Offer.Cloud][cl.ID]) >= len(cl.Nodes) &&
 		silent(cl, cfg.SilentFor, max(cfg.SilentFor, cfg.BootWithin), machines.Asked)

@@ -144,8 +144,8 @@ func DecideSilent(l Losing, reason string, now time.Time) (d record.Decision) {
 	d.Put(record.AttemptKey(cl.Job, cl.Task, cl.Attempt), l.Attempt)
 	d.Put(record.TaskKey(cl.Job, cl.Task), l.Task)
 	d.Emit(events.TaskFailed{Job: cl.Job, Task: cl.Task, Attempt: cl.Attempt, Cluster: cl.ID, ExitCode: -1, Final: true,
-		Message: fmt.Sprintf("it has lost its agent %d times in a row, with nothing saved in between: does it take all "+
-			"memory of its machines? The last time: %s", l.Task.Silent, reason)})
+		Message: fmt.Sprintf("it has lost its agent %d times in a row, with nothing saved in between: does it take "+
+			"all memory of its machines? The last time: %s", l.Task.Silent, reason)})
 	return d
 }
 
