@@ -41,11 +41,11 @@ func (b *Broker) interrupt(u *unit.Unit, event events.Event) error {
 		}
 		d = attempt.DecideDoomed(l, e.At, u.Now)
 	case cloud.Taken:
-		outcome, reason := record.OutcomePreempted, "spot interruption"
 		if !l.Cluster.Offer.Spot {
-			outcome, reason = record.OutcomeLost, "its machine has ended by itself"
+			d = attempt.DecideSilent(l, "its machine has ended by itself", u.Now)
+			break
 		}
-		d = attempt.DecideLost(l, outcome, reason, u.Now)
+		d = attempt.DecideLost(l, record.OutcomePreempted, "spot interruption", u.Now)
 	case cloud.Rebalance:
 		return b.advised(u, l)
 	default:

@@ -29,7 +29,7 @@ const (
 	remedyLaunch         // its launch was left half done: provision goes on with it
 	remedyRelease        // its release was, or its attempt is over: provision goes on with it
 	RemedyLost           // its machines are gone, or never came up
-	remedySilent         // an agent of it is silent, though its machine runs on
+	remedySilent         // an agent of it is silent or gone, though its cloud has taken nothing
 	remedyTaken          // it was doomed and its time is over
 	RemedyRun            // it is up and was never told to run
 	RemedyLease          // what was set aside for it is nearly used up
@@ -54,6 +54,9 @@ func Diagnose(cl record.Cluster, cfg record.Config, machines Inventory, now time
 	case cl.State == record.ClusterLaunching:
 		return pick(age > cfg.StuckFor, remedyLaunch)
 	case gone(cl, cfg, machines, now):
+		if cl.State == record.ClusterUp && !cl.Offer.Spot && !cl.Assigned() { // nobody takes those
+			return remedySilent
+		}
 		return RemedyLost
 	case cl.State == record.ClusterDoomed:
 		return pick(now.After(cl.Until.Add(cfg.StuckFor)), remedyTaken)

@@ -118,22 +118,21 @@ func DecideLost(l Losing, outcome record.Outcome, reason string, now time.Time) 
 	return d
 }
 
-// MostSilent is how many attempts of a task in a row may lose an agent whose machine goes on, with nothing saved in
-// between.
+// MostSilent is how many attempts of a task in a row may lose an agent, though their cloud took nothing, with nothing
+// saved in between.
 const MostSilent = 6
 
-// DecideSilent ends an attempt that has lost an agent, though its machine goes on. Where that happens again and again,
-// it is the task that takes its agents down, and others would be paid for in vain: it fails.
+// DecideSilent ends an attempt that has lost an agent, though its cloud has taken nothing. Where that happens again and
+// again, it is the task that takes its agents down, and others would be paid for in vain: it fails.
 func DecideSilent(l Losing, reason string, now time.Time) (d record.Decision) {
 	if l.Task.Checkpoint.Prefix != l.Attempt.ResumedFrom { // it has saved something
 		l.Task.Silent = 0
 	}
-	counts := l.current() && l.Task.Service == ""
+	counts := l.current() && l.Task.Service == "" && l.Cluster.Outcome == ""
 	if counts {
 		l.Task.Silent++
 	}
-	if !counts || l.Task.Silent < MostSilent || l.Cluster.Outcome != "" ||
-		l.Job.State == record.JobEnding || l.Job.State.Over() {
+	if !counts || l.Task.Silent < MostSilent || l.Job.State == record.JobEnding || l.Job.State.Over() {
 		return DecideLost(l, record.OutcomeLost, reason, now)
 	}
 	cl := &l.Cluster
