@@ -191,7 +191,7 @@ func (b *Broker) treat(ctx context.Context, cause, id string, machines attempt.I
 			if r == attempt.RemedyRun {
 				return b.start(u, l.Cluster)
 			}
-			d := attempt.DecideRemedy(r, l, u.Now)
+			d := attempt.DecideRemedy(r, l, b.Config, machines, u.Now)
 			if r == attempt.RemedyLost && l.Cluster.State == record.ClusterBooting {
 				if err := b.neverCame(u, l.Cluster, &d); err != nil {
 					return err

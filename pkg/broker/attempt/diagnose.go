@@ -28,8 +28,7 @@ const (
 	RemedyNone    remedy = iota
 	remedyLaunch         // its launch was left half done: provision goes on with it
 	remedyRelease        // its release was, or its attempt is over: provision goes on with it
-	RemedyLost           // its machines are gone, or never came up
-	remedySilent         // an agent of it is silent or gone, though its cloud has taken nothing
+	RemedyLost           // its machines are gone or silent
 	remedyTaken          // it was doomed and its time is over
 	RemedyRun            // it is up and was never told to run
 	RemedyLease          // what was set aside for it is nearly used up
@@ -54,9 +53,6 @@ func Diagnose(cl record.Cluster, cfg record.Config, machines Inventory, now time
 	case cl.State == record.ClusterLaunching:
 		return pick(age > cfg.StuckFor, remedyLaunch)
 	case gone(cl, cfg, machines, now):
-		if cl.State == record.ClusterUp && !cl.Offer.Spot && !cl.Assigned() { // nobody takes those
-			return remedySilent
-		}
 		return RemedyLost
 	case cl.State == record.ClusterDoomed:
 		return pick(now.After(cl.Until.Add(cfg.StuckFor)), remedyTaken)
@@ -65,9 +61,6 @@ func Diagnose(cl record.Cluster, cfg record.Config, machines Inventory, now time
 	case cl.Command == "":
 		return pick(age > cfg.StuckFor, RemedyRun)
 	case silent(cl, cfg.SilentFor, max(cfg.SilentFor, cfg.BootWithin), now):
-		if runsOn(cl, cfg, machines) {
-			return remedySilent
-		}
 		return RemedyLost
 	default:
 		return RemedyNone
@@ -104,10 +97,13 @@ func gone(cl record.Cluster, cfg record.Config, machines Inventory, now time.Tim
 	return len(known[cl.ID]) < len(cl.Nodes)
 }
 
-// runsOn says that the machines of a cluster ran when their cloud was asked, though an agent of them was silent by
-// then: it was not the cloud that took them. Those of a pool may have been switched off.
-func runsOn(cl record.Cluster, cfg record.Config, machines Inventory) bool {
-	return !cl.Assigned() && len(machines.Of[cl.Offer.Cloud][cl.ID]) >= len(cl.Nodes) &&
+// untaken says of a cluster that was lost while it ran that no cloud took it: its machines are on demand, or ran when
+// their cloud was asked, though an agent of them was silent by then. Those of a pool may have been switched off.
+func untaken(cl record.Cluster, cfg record.Config, machines Inventory) bool {
+	if cl.Assigned() || cl.Command == "" {
+		return false
+	}
+	return !cl.Offer.Spot || len(machines.Of[cl.Offer.Cloud][cl.ID]) >= len(cl.Nodes) &&
 		silent(cl, cfg.SilentFor, max(cfg.SilentFor, cfg.BootWithin), machines.Asked)
 }
 
@@ -126,10 +122,8 @@ func silent(cl record.Cluster, limit, first time.Duration, now time.Time) bool {
 	return false
 }
 
-const goneOrSilent = "its machines are gone or silent"
-
 // DecideRemedy does what a diagnosis asks for.
-func DecideRemedy(r remedy, l Losing, now time.Time) (d record.Decision) {
+func DecideRemedy(r remedy, l Losing, cfg record.Config, machines Inventory, now time.Time) (d record.Decision) {
 	switch r {
 	case remedyLaunch:
 		l.Cluster.Since = now // not again before it has had its time
@@ -142,10 +136,12 @@ func DecideRemedy(r remedy, l Losing, now time.Time) (d record.Decision) {
 		l.Cluster.Since = now
 		d.Put(record.ClusterKey(l.Cluster.ID), l.Cluster)
 		d.Emit(events.ClusterRelease{Cluster: l.Cluster.ID, Job: l.Cluster.Job, Reason: "its release was overdue"})
-	case remedySilent:
-		return DecideSilent(l, goneOrSilent, now)
 	case RemedyLost:
-		return DecideLost(l, record.OutcomeLost, goneOrSilent, now)
+		const reason = "its machines are gone or silent"
+		if untaken(l.Cluster, cfg, machines) {
+			return DecideSilent(l, reason, now)
+		}
+		return DecideLost(l, record.OutcomeLost, reason, now)
 	case remedyTaken:
 		return DecideLost(l, l.Cluster.Taken(), l.Cluster.Reason, now)
 	case RemedyNone, RemedyLease, RemedyRun:

@@ -12,7 +12,7 @@ import (
 func TestMachinesThatAreNotListedAreGone(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	cl := record.Cluster{
-		ID: "c", State: record.ClusterUp, Command: "run", Offer: cloud.Offer{Cloud: "aws", Spot: true}, Nodes: make([]record.Node, 1),
+		ID: "c", State: record.ClusterUp, Command: "run", Offer: cloud.Offer{Cloud: "aws"}, Nodes: make([]record.Node, 1),
 	}
 	for _, c := range []struct {
 		age, lag time.Duration
@@ -36,11 +36,6 @@ func TestMachinesThatAreNotListedAreGone(t *testing.T) {
 		machines := Inventory{Asked: now.Add(-c.ago), Of: map[string]map[string][]cloud.Machine{"aws": {}}}
 		if c.listed {
 			machines.Of["aws"]["c"] = []cloud.Machine{{Cluster: "c"}}
-		}
-		onDemand := cl
-		onDemand.Offer.Spot = false
-		if got := Diagnose(onDemand, cfg, machines, now); c.want == RemedyLost && got != remedySilent {
-			t.Errorf("of a machine on demand, which nobody takes: remedy %v, want %v", got, remedySilent)
 		}
 		if got := Diagnose(cl, cfg, machines, now); got != c.want {
 			t.Errorf("%v after its launch, of clouds asked %v ago that list within %v, listed: %v: remedy %v, want %v", c.age,

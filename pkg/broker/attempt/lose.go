@@ -128,7 +128,7 @@ func DecideSilent(l Losing, reason string, now time.Time) (d record.Decision) {
 	if l.Task.Checkpoint.Prefix != l.Attempt.ResumedFrom { // it has saved something
 		l.Task.Silent = 0
 	}
-	counts := l.current() && l.Task.Service == "" && l.Cluster.Outcome == ""
+	counts := l.current() && l.Task.Service == "" && l.Cluster.Outcome == "" && l.Cluster.State == record.ClusterUp
 	if counts {
 		l.Task.Silent++
 	}

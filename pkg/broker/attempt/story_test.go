@@ -300,8 +300,8 @@ func (s *stage) end(d *datadriven.TestData) bool {
 			}}
 		}
 		r := Diagnose(l.Cluster, s.cfg, seen, s.now)
-		fmt.Fprintln(s.out, []string{"nothing", "launch", "release", "lost", "silent", "taken", "run", "lease"}[r])
-		s.decided(DecideRemedy(r, l, s.now))
+		fmt.Fprintln(s.out, []string{"nothing", "launch", "release", "lost", "taken", "run", "lease"}[r])
+		s.decided(DecideRemedy(r, l, s.cfg, seen, s.now))
 	case "lease":
 		var purses []record.Purse
 		if month := s.number(d, "month", 0); month > 0 {

@@ -34,7 +34,7 @@ type Task struct {
 	// Checkpoint and Progress carry the work from one attempt to the next.
 	Checkpoint Saved   `json:"checkpoint,omitzero"`
 	Progress   float64 `json:"progress,omitempty"`
-	// Silent are the attempts in a row that lost an agent, though their cloud took nothing, with nothing saved in between.
+	// Silent are the attempts in a row that lost an agent, with nothing saved in between, though no cloud took it.
 	Silent    int       `json:"silent,omitempty"`
 	ReadyAt   time.Time `json:"readyAt"`
 	StartedAt time.Time `json:"startedAt,omitzero"` // of the last attempt that started
