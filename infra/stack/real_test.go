@@ -1,6 +1,7 @@
 package stack
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 )
@@ -29,4 +30,33 @@ func TestWhatFeedsAFunctionItsRoleMayRead(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A policy of a topic's own replaces the default one, by which the account's alarms may publish (Amazon SNS developer
+// guide, "Allow Amazon CloudWatch to publish"). Alarms that may not go off unheard.
+func TestAlarmsMayPublishToTheirTopic(t *testing.T) {
+	d := deployed()(t)
+	for id, a := range d.of("AWS::CloudWatch::Alarm") {
+		for _, topic := range words(a.Properties["AlarmActions"]) {
+			if !slices.ContainsFunc(d.topicStatements(topic), func(s map[string]any) bool {
+				return s["Effect"] == "Allow" && slices.Contains(words(s["Action"]), "sns:Publish") &&
+					fmt.Sprint(s["Principal"]) == "map[Service:cloudwatch.amazonaws.com]" &&
+					fmt.Sprint(s["Condition"]) == "map[StringEquals:map[aws:SourceAccount:<AWS::AccountId>]]"
+			}) {
+				t.Errorf("%s may not publish to %s", id, topic)
+			}
+		}
+	}
+}
+
+// topicStatements are those of the policy of a topic.
+func (t template) topicStatements(topic string) (out []map[string]any) {
+	for _, p := range t.of("AWS::SNS::TopicPolicy") {
+		if slices.Contains(words(p.Properties["Topics"]), topic) {
+			for _, s := range p.at("PolicyDocument", "Statement").([]any) {
+				out = append(out, s.(map[string]any))
+			}
+		}
+	}
+	return out
 }
