@@ -304,7 +304,7 @@ func (d *deployment) far() {
 }
 
 // lambdaKey names the parameter with the key of Lambda Cloud.
-func (d *deployment) lambdaKey() string { return "/" + d.Name + "/clouds/lambda-key" }
+func (c Config) lambdaKey() string { return "/" + c.Name + "/clouds/lambda-key" }
 
 // groups is making the security group of the machines in a region where there is none yet, and opening it to itself. Of
 // others it touches none: what it opens has to bear the deployment's tag.

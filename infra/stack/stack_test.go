@@ -472,6 +472,7 @@ func TestBadConfigurationsAreRefused(t *testing.T) {
 		"-architecture":      func(c *Config) { c.Architecture = "mips" },
 		"-log-days":          func(c *Config) { c.LogDays = 31 },
 		"-data-buckets":      func(c *Config) { c.DataBuckets = []string{"s3://x"} },
+		"-secrets: \"/trade": func(c *Config) { c.Secrets = []string{"/tradewind/clouds/"} },
 		"-make-buckets":      func(c *Config) { c.MakeBuckets = []string{"*"} },
 		"-regions needs":     func(c *Config) { c.Regions = []string{"eu-west-1"} },
 		"-regions: \"moon\"": func(c *Config) { c.Regions, c.Account, c.Region = []string{"moon"}, "1", "us-east-1" },
