@@ -115,8 +115,10 @@ func (c Config) Validate() error {
 		if !pathPattern.MatchString(path) {
 			return fmt.Errorf("-secrets: %q is no path such as /team/", path)
 		}
-		if strings.HasPrefix("/"+c.Name+"/token-key", path) {
-			return fmt.Errorf("-secrets: %q has the deployment's own key below it", path)
+		for _, own := range []string{"/" + c.Name + "/token-key", c.lambdaKey()} {
+			if strings.HasPrefix(own, path) {
+				return fmt.Errorf("-secrets: %q has the deployment's own key below it", path)
+			}
 		}
 	}
 	for _, b := range c.MakeBuckets {

@@ -73,8 +73,12 @@ func (d *deployment) consume(fn string) {
 	d.grant(fn, "LargePayloads", []string{"s3:GetObject"}, *d.work.BucketArn()+"/"+prefixEvents+"*")
 }
 
-// relay reads the outbox alone, and publishes.
+// relay reads the outbox alone, and publishes. Lambda reads the stream for it, with its role: without these rights the
+// mapping cannot be made, and with it the stack.
 func (d *deployment) relay() {
+	d.grant(fnRelay, "Stream", []string{"dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator"},
+		*d.table.TableStreamArn())
+	d.grant(fnRelay, "FindStream", []string{"dynamodb:ListStreams"}, "*") // lists cannot be bounded
 	d.roles[fnRelay].AddToPolicy(allowIf("Outbox",
 		[]string{"dynamodb:Query", "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem",
 			"dynamodb:BatchWriteItem"},
@@ -300,7 +304,7 @@ func (d *deployment) far() {
 }
 
 // lambdaKey names the parameter with the key of Lambda Cloud.
-func (d *deployment) lambdaKey() string { return "/" + d.Name + "/clouds/lambda-key" }
+func (c Config) lambdaKey() string { return "/" + c.Name + "/clouds/lambda-key" }
 
 // groups is making the security group of the machines in a region where there is none yet, and opening it to itself. Of
 // others it touches none: what it opens has to bear the deployment's tag.

@@ -138,7 +138,7 @@ func TestNoStatementHasAWildcardForAction(t *testing.T) {
 	d := deployed()(t)
 	// What may be done to anything: calls that only look, for which IAM knows no narrower resource.
 	looks := []string{"ec2:Describe", "lambda:ListEventSourceMappings", "pricing:GetProducts", "servicequotas:",
-		"savingsplans:Describe"}
+		"savingsplans:Describe", "dynamodb:ListStreams"}
 	for _, s := range d.statements() {
 		for _, a := range s.actions {
 			if strings.Contains(a, "*") {
@@ -472,6 +472,7 @@ func TestBadConfigurationsAreRefused(t *testing.T) {
 		"-architecture":      func(c *Config) { c.Architecture = "mips" },
 		"-log-days":          func(c *Config) { c.LogDays = 31 },
 		"-data-buckets":      func(c *Config) { c.DataBuckets = []string{"s3://x"} },
+		"-secrets: \"/trade": func(c *Config) { c.Secrets = []string{"/tradewind/clouds/"} },
 		"-make-buckets":      func(c *Config) { c.MakeBuckets = []string{"*"} },
 		"-regions needs":     func(c *Config) { c.Regions = []string{"eu-west-1"} },
 		"-regions: \"moon\"": func(c *Config) { c.Regions, c.Account, c.Region = []string{"moon"}, "1", "us-east-1" },

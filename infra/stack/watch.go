@@ -3,6 +3,7 @@ package stack
 import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awscloudwatch"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awscloudwatchactions"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
 	"github.com/aws/jsii-runtime-go"
 
 	"github.com/tradewind-broker/tradewind/events"
@@ -22,6 +23,7 @@ func alarmed() []string {
 // watch is the dashboard, of which an account has three for nothing, and the alarms.
 func (d *deployment) watch() {
 	if d.Alarms {
+		d.mayAlarm()
 		for _, name := range alarmed() {
 			d.alarm(title(name)+"DeadAlarm",
 				name+": an event was given up. `tradewind dlq list` shows it, `tradewind dlq redrive` sends it again.",
@@ -31,6 +33,17 @@ func (d *deployment) watch() {
 			d.functions[fnRelay].Metric(jsii.String("IteratorAge"), metric("Maximum")), 5*60*1000, 2)
 	}
 	d.dashboard()
+}
+
+// mayAlarm lets the account's alarms publish to their topic. The topic's own policy, which refuses plain HTTP, has taken
+// the place of SNS's default one, which would have let them.
+func (d *deployment) mayAlarm() {
+	d.alarms.AddToResourcePolicy(awsiam.NewPolicyStatement(&awsiam.PolicyStatementProps{
+		Sid: jsii.String("Alarms"), Actions: jsii.Strings("sns:Publish"), Resources: jsii.Strings(*d.alarms.TopicArn()),
+		Principals: &[]awsiam.IPrincipal{awsiam.NewServicePrincipal(jsii.String("cloudwatch.amazonaws.com"), nil)},
+		Conditions: &map[string]interface{}{
+			"StringEquals": map[string]interface{}{"aws:SourceAccount": d.stack.Account()}},
+	}))
 }
 
 func metric(statistic string) *awscloudwatch.MetricOptions {

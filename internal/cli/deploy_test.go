@@ -7,6 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/deployment"
 	"github.com/tradewind-broker/tradewind/internal/deploy/deploytest"
@@ -57,8 +61,35 @@ func TestDeployAWS(t *testing.T) {
 	if r = p.run(append(destroy, "--yes")...); r.code != command.ExitDone || !strings.Contains(r.out, "cli is deleted") {
 		t.Errorf("destroy: exit %d\n%s\n%s", r.code, r.out, r.err)
 	}
+	left := leftGroup(t, endpoint, "cli") // as by a call that a machine which was still ending held up
 	if r = p.run(append(destroy, "--yes")...); r.code != command.ExitBadInput || !strings.Contains(r.err, "no such stack: cli") {
 		t.Errorf("destroy again: exit %d\n%s\n%s", r.code, r.out, r.err)
+	}
+	if left() {
+		t.Errorf("the security group is left\n%s", r.err)
+	}
+}
+
+// leftGroup makes the security group of a deployment's machines. left says whether it is there.
+func leftGroup(t *testing.T, endpoint, name string) (left func() bool) {
+	t.Helper()
+	client := ec2.NewFromConfig(emulator.Config(endpoint))
+	_, err := client.CreateSecurityGroup(t.Context(), &ec2.CreateSecurityGroupInput{
+		GroupName: aws.String(name + "-machines"), Description: aws.String("x"),
+		TagSpecifications: []types.TagSpecification{{ResourceType: types.ResourceTypeSecurityGroup,
+			Tags: []types.Tag{{Key: aws.String("tradewind:deployment"), Value: &name}}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func() bool {
+		out, err := client.DescribeSecurityGroups(t.Context(), &ec2.DescribeSecurityGroupsInput{
+			Filters: []types.Filter{{Name: aws.String("group-name"), Values: []string{name + "-machines"}}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(out.SecurityGroups) > 0
 	}
 }
 

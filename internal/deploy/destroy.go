@@ -117,7 +117,8 @@ func (t *Target) deleteGroups(ctx context.Context, name string) error {
 	for _, g := range out.Groups {
 		// A machine that was terminated a moment ago still holds it.
 		if err := t.ec2(ctx, "DeleteSecurityGroup", url.Values{"GroupId": {g.ID}}, &struct{}{}); err != nil {
-			return fmt.Errorf("deploy: security group %s of %s, which stays: %w", g.ID, name, err)
+			return fmt.Errorf("deploy: security group %s of %s, which stays until --destroy is said again: %w", g.ID,
+				name, err)
 		}
 		t.tell(Step{What: "security group", Name: g.Name, Status: "done", Physical: g.ID})
 	}

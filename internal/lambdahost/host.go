@@ -84,7 +84,7 @@ func New(fn string, env Env, cfg aws.Config, out io.Writer, parts ...Part) (*Hos
 		}
 	}
 	if h.Ports.Store != nil {
-		h.Ports.Store = quiet.New(countingStore{h.Ports.Store, &h.count})
+		h.Ports.Store = quiet.New(countingStore{h.Ports.Store, &h.count}, h.Env.Announce...)
 	}
 	for name, c := range h.Ports.Clouds {
 		h.Ports.Clouds[name] = countingCloud{c, &h.count}

@@ -17,10 +17,13 @@ import (
 type Store struct {
 	store.Store
 	routes map[string][]string
+	heard  []string
 }
 
-// New wraps a store.
-func New(s store.Store) Store { return Store{Store: s, routes: events.Routes()} }
+// New wraps a store. Types of events that somebody else hears, though no function does, are kept.
+func New(s store.Store, heard ...string) Store {
+	return Store{Store: s, routes: events.Routes(), heard: heard}
+}
 
 // Commit implements store.Store.
 func (s Store) Commit(ctx context.Context, tx store.Tx) error {
@@ -42,5 +45,5 @@ func (s Store) unheard(e store.Event) bool {
 		return false
 	}
 	to, known := s.routes[head.Type]
-	return known && len(to) == 0
+	return known && len(to) == 0 && !slices.Contains(s.heard, head.Type)
 }

@@ -154,7 +154,10 @@ func watchDir(ctx context.Context, log *slog.Logger, dir string, touched func(fs
 	}
 }
 
-// scan tells of what is new; unsettled says that a file is still being written.
+// errUntold says that the broker could not be told of a file.
+var errUntold = errors.New("the broker could not be told of it, and will be again")
+
+// scan tells of what is new; unsettled says that a file is still being written, or was not told of.
 func (f *folder) scan(ctx context.Context) (unsettled bool) {
 	entries, err := os.ReadDir(f.dir)
 	if err != nil {
@@ -175,6 +178,7 @@ func (f *folder) scan(ctx context.Context) (unsettled bool) {
 		}
 		if err := f.tell(ctx, e.Name(), info.Size()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			f.log.Warn("a file in the DAG folder", "file", e.Name(), "err", err)
+			unsettled = unsettled || errors.Is(err, errUntold) // nothing else would have it looked at again
 		}
 	}
 	return unsettled
@@ -213,8 +217,9 @@ func (f *folder) tell(ctx context.Context, name string, size int64) error {
 		f.mu.Lock()
 		delete(f.told, name)
 		f.mu.Unlock()
+		return fmt.Errorf("%w: %w", errUntold, err)
 	}
-	return err
+	return nil
 }
 
 // isNew says whether a file is to be told of. It is noted before that, as the broker may answer at once.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
 )
@@ -67,5 +68,33 @@ func TestNewsOfAnEarlierContentFindNothing(t *testing.T) {
 	defer file.Close() //nolint:errcheck // only read
 	if got, err := io.ReadAll(file); err != nil || string(got) != "the second" {
 		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// A disk that was full for a moment would otherwise have the file wait until something else is dropped.
+func TestAFileThatNobodyCouldBeToldOfIsToldOfAgain(t *testing.T) {
+	f := &folder{dir: t.TempDir(), log: slog.New(slog.DiscardHandler), told: map[string]*told{}}
+	full, heard := true, 0
+	f.emit = func(context.Context, string, events.Data) error {
+		if full {
+			return errors.New("no space left on device")
+		}
+		heard++
+		return nil
+	}
+	path := filepath.Join(f.dir, "a.yaml")
+	if err := os.WriteFile(path, []byte("name: a"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	long := time.Now().Add(-time.Minute)
+	if err := os.Chtimes(path, long, long); err != nil {
+		t.Fatal(err)
+	}
+	if !f.scan(t.Context()) {
+		t.Error("it is not looked at again")
+	}
+	full = false
+	if f.scan(t.Context()) || heard != 1 {
+		t.Errorf("the broker heard of it %d times, or is told again", heard)
 	}
 }

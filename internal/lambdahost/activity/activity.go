@@ -9,19 +9,23 @@
 package activity
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
 	"github.com/aws/aws-sdk-go-v2/service/scheduler"
 	"github.com/aws/aws-sdk-go-v2/service/scheduler/types"
 
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
+	"github.com/tradewind-broker/tradewind/pkg/clock"
 )
 
 // Switch turns on and off what a deployment needs only while work is open. Both are idempotent.
@@ -87,7 +91,13 @@ type AWS struct {
 	Group     string   // of the schedules
 	Schedules []string // names
 	Functions []string // whose queues are polled
+	// Look is how often a mapping is looked at that is being changed; 1 s when 0.
+	Look time.Duration
 }
+
+// looks is how often one is looked at that is to be switched on: what comes in while a deployment falls asleep waits
+// for that, as Lambda takes no change of a mapping during another. It fits into what API Gateway waits for.
+const looks = 20
 
 // NewAWS makes the switch of a deployment.
 func NewAWS(h *lambdahost.Host) *AWS {
@@ -142,11 +152,26 @@ func (a *AWS) schedule(ctx context.Context, name string, on bool) error {
 	return nil
 }
 
-// poll sets whether a function's queue is polled.
+// poll sets whether a function's queue is polled. Whoever switches on waits for a change that is under way: work that
+// was taken in is to be looked at.
 func (a *AWS) poll(ctx context.Context, function string, on bool) error {
+	look := cmp.Or(a.Look, time.Second)
+	for n := 1; ; n++ {
+		err := a.pollOnce(ctx, function, on)
+		var busy *lambdatypes.ResourceInUseException
+		if err == nil {
+			return nil
+		}
+		if !on || n == looks || !errors.As(err, &busy) || clock.Pause(ctx, look) != nil {
+			return fmt.Errorf("activity: polling for %s: %w", function, err)
+		}
+	}
+}
+
+func (a *AWS) pollOnce(ctx context.Context, function string, on bool) error {
 	out, err := a.Lambda.ListEventSourceMappings(ctx, &lambda.ListEventSourceMappingsInput{FunctionName: &function})
 	if err != nil {
-		return fmt.Errorf("activity: polling for %s: %w", function, err)
+		return err
 	}
 	for _, m := range out.EventSourceMappings {
 		state := aws.ToString(m.State)
@@ -156,7 +181,7 @@ func (a *AWS) poll(ctx context.Context, function string, on bool) error {
 		_, err := a.Lambda.UpdateEventSourceMapping(ctx,
 			&lambda.UpdateEventSourceMappingInput{UUID: m.UUID, Enabled: &on})
 		if err != nil {
-			return fmt.Errorf("activity: polling for %s: %w", function, err)
+			return err
 		}
 	}
 	return nil

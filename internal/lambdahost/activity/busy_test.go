@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
@@ -27,7 +28,7 @@ func (b busy) UpdateEventSourceMapping(ctx context.Context, in *lambda.UpdateEve
 
 func TestPollingComesBackAfterALookThatFailed(t *testing.T) {
 	a := busy{&account{mappings: map[string]string{"tw-bid": "Enabled"}}}
-	s := &activity.AWS{Scheduler: a, Lambda: a, Group: "tw", Functions: []string{"tw-bid"}}
+	s := &activity.AWS{Scheduler: a, Lambda: a, Group: "tw", Functions: []string{"tw-bid"}, Look: time.Microsecond}
 	ctx := context.Background()
 	open := false
 	looks := 0
@@ -55,5 +56,28 @@ func TestPollingComesBackAfterALookThatFailed(t *testing.T) {
 	}
 	if a.mappings["tw-bid"] != "Enabling" {
 		t.Errorf("work is open, and the queue is not polled: %v", a.mappings)
+	}
+}
+
+// settling is an account whose mappings are done with a change after some looks.
+type settling struct {
+	busy
+	looks int
+}
+
+func (s *settling) ListEventSourceMappings(ctx context.Context, in *lambda.ListEventSourceMappingsInput,
+	o ...func(*lambda.Options)) (*lambda.ListEventSourceMappingsOutput, error) {
+	if s.looks--; s.looks == 0 {
+		s.mappings[*in.FunctionName] = "Disabled"
+	}
+	return s.busy.ListEventSourceMappings(ctx, in, o...)
+}
+
+// The person who handed the job in was told that nobody could be woken, and handed it in again: two jobs.
+func TestWorkThatComesInWhileADeploymentFallsAsleepWakesIt(t *testing.T) {
+	a := &settling{busy{&account{mappings: map[string]string{"tw-bid": "Disabling"}}}, 3}
+	s := &activity.AWS{Scheduler: a, Lambda: a, Group: "tw", Functions: []string{"tw-bid"}, Look: time.Microsecond}
+	if err := s.On(t.Context()); err != nil || a.mappings["tw-bid"] != "Enabling" {
+		t.Errorf("%v %v", a.mappings, err)
 	}
 }

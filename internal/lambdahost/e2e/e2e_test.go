@@ -18,7 +18,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
-	"github.com/aws/aws-sdk-go-v2/service/s3"
 	schedulertypes "github.com/aws/aws-sdk-go-v2/service/scheduler/types"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 	ssmtypes "github.com/aws/aws-sdk-go-v2/service/ssm/types"
@@ -65,15 +64,7 @@ func TestADAGFileThatAppearsRunsToItsEnd(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.s3().PutObject(ctx, &s3.PutObjectInput{Bucket: aws.String(w.name + "-dags"), Key: aws.String("chain.yaml"), Body: strings.NewReader(chain)}); err != nil {
-		t.Fatal(err)
-	}
-	created := map[string]any{
-		"version": "0", "id": "17793124-05d4-b198-2fde-7ededc63b103", "detail-type": "Object Created", "source": "aws.s3", "time": "2026-11-21T09:00:00Z",
-		"region": "us-east-1", "resources": []string{}, "detail": map[string]any{
-			"bucket": map[string]any{"name": w.name + "-dags"}, "object": map[string]any{"key": "chain.yaml", "size": len(chain), "etag": "abc"},
-		},
-	}
+	created := w.created("17793124-05d4-b198-2fde-7ededc63b103", "chain.yaml", chain)
 	w.drop(ctx, events.FnSubmit, created)
 	w.drop(ctx, events.FnSubmit, created) // delivered twice
 

@@ -16,16 +16,25 @@ import (
 // put puts a file into the bucket of DAG files, of which S3 tells submit.
 func (w *world) put(key, body string) {
 	w.Helper()
-	_, err := w.s3().PutObject(w.Context(), &s3.PutObjectInput{Bucket: aws.String(w.name + "-dags"), Key: &key, Body: strings.NewReader(body)})
+	w.drop(w.Context(), events.FnSubmit, w.created("created-"+key, key, body))
+}
+
+// created puts a file into the bucket of DAG files and returns what S3 tells of it.
+func (w *world) created(id, key, body string) map[string]any {
+	w.Helper()
+	out, err := w.s3().PutObject(w.Context(),
+		&s3.PutObjectInput{Bucket: aws.String(w.name + "-dags"), Key: &key, Body: strings.NewReader(body)})
 	if err != nil {
 		w.Fatal(err)
 	}
-	w.drop(w.Context(), events.FnSubmit, map[string]any{
-		"version": "0", "id": "created-" + key, "detail-type": "Object Created", "source": "aws.s3", "time": "2026-11-21T09:00:00Z",
+	tag := strings.Trim(aws.ToString(out.ETag), `"`)
+	return map[string]any{
+		"version": "0", "id": id, "detail-type": "Object Created", "source": "aws.s3", "time": "2026-11-21T09:00:00Z",
 		"region": "us-east-1", "resources": []string{}, "detail": map[string]any{
-			"bucket": map[string]any{"name": w.name + "-dags"}, "object": map[string]any{"key": key, "size": len(body), "etag": key},
+			"bucket": map[string]any{"name": w.name + "-dags"},
+			"object": map[string]any{"key": key, "size": len(body), "etag": tag},
 		},
-	})
+	}
 }
 
 // TestADroppedFileIsCheckedAgainstTheStores: a file in the bucket of DAGs is refused for what it mounts and reads as one

@@ -6,12 +6,8 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"strings"
 	"testing"
 	"time"
-
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
@@ -76,15 +72,7 @@ func TestAMachineOfAPoolRunsTheTasksOfADeployment(t *testing.T) {
 	if o := sync(); len(o.Agents) > 0 || o.After < time.Second {
 		t.Errorf("with nothing to do: %+v", o)
 	}
-	if _, err := w.s3().PutObject(ctx, &s3.PutObjectInput{Bucket: aws.String(w.name + "-dags"), Key: aws.String("chain.yaml"), Body: strings.NewReader(chain)}); err != nil {
-		t.Fatal(err)
-	}
-	w.drop(ctx, events.FnSubmit, map[string]any{
-		"version": "0", "id": "17793124-05d4-b198-2fde-7ededc63b104", "detail-type": "Object Created", "source": "aws.s3", "time": "2026-11-21T09:00:00Z",
-		"region": "us-east-1", "resources": []string{}, "detail": map[string]any{
-			"bucket": map[string]any{"name": w.name + "-dags"}, "object": map[string]any{"key": "chain.yaml", "size": len(chain), "etag": "abc"},
-		},
-	})
+	w.drop(ctx, events.FnSubmit, w.created("17793124-05d4-b198-2fde-7ededc63b104", "chain.yaml", chain))
 	job := w.untilPoolIsDone(ctx, sync, &report)
 	if job.State != record.JobSucceeded || len(job.Attempts) != 2 || job.SpentUSD != 0 {
 		t.Fatalf("%+v\n%s", job, w.log.String())

@@ -142,6 +142,23 @@ func TestAnAnswerThatIsTooLargeSaysSo(t *testing.T) {
 	}
 }
 
+// Lambda takes 6 MB of JSON, in which an escape sequence of four bytes has nine.
+func TestALogInColourIsPassedOnWhole(t *testing.T) {
+	colour := bytes.Repeat([]byte("\x1b[0m"), gateway.MaxAnswer/4)
+	out := serve(t, document(t, "iam"), func(w http.ResponseWriter, _ *http.Request) {
+		if _, err := w.Write(colour); err != nil {
+			t.Error(err)
+		}
+	})
+	body, err := base64.StdEncoding.DecodeString(out.Body)
+	if !out.IsBase64Encoded || err != nil || !bytes.Equal(body, colour) {
+		t.Errorf("%d bytes, in base64: %v, %v", len(out.Body), out.IsBase64Encoded, err)
+	}
+	if raw, err := json.Marshal(out); err != nil || len(raw) > 6<<20 {
+		t.Errorf("Lambda is given %d bytes, %v", len(raw), err)
+	}
+}
+
 func TestAStreamEndsWhenItHasNothingMoreToTell(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := serve(t, document(t, "iam"), func(w http.ResponseWriter, r *http.Request) {

@@ -17,6 +17,10 @@ import (
 // MaxAnswer is the largest answer that Lambda passes on (6 MB, base64 counted), less what its envelope takes.
 const MaxAnswer = 4 << 20
 
+// mostText is how much of an answer is passed on as text, bytes: in the JSON that Lambda is given a control character
+// has six, and what tasks print in colour is full of them. Base64 has four for three, whatever it is.
+const mostText = 1 << 20
+
 // recorder collects an answer. A stream is ended when nothing has followed a flush for a while, or when it is as long
 // as an answer can be. What would be its trailers are headers, as it is sent as a whole.
 type recorder struct {
@@ -138,7 +142,7 @@ func (r *recorder) answer() awsevents.APIGatewayV2HTTPResponse {
 		out.Body, out.IsBase64Encoded = base64.StdEncoding.EncodeToString(body), true
 		return out
 	}
-	if utf8.Valid(body) && r.sent.Get("Content-Encoding") == "" {
+	if len(body) <= mostText && utf8.Valid(body) && r.sent.Get("Content-Encoding") == "" {
 		out.Body = string(body)
 	} else {
 		out.Body, out.IsBase64Encoded = base64.StdEncoding.EncodeToString(body), true

@@ -24,6 +24,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/objects"
 	"github.com/tradewind-broker/tradewind/internal/traces"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
+	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
 // Publisher is what Hook needs of *sns.Client.
@@ -43,6 +44,9 @@ type Hook struct {
 	Traced func(ctx context.Context, job string)
 	// Far are buckets of other clouds whose files are jobs, by their URLs.
 	Far map[string]driver.Files
+	// Store remembers who was told while another could not be; nil remembers nothing.
+	Store store.Store
+	Now   func() time.Time
 }
 
 // Part has the broker tell the people that the environment names.
@@ -50,7 +54,7 @@ func Part(h *lambdahost.Host) error {
 	hook := &Hook{
 		SNS: sns.NewFromConfig(h.AWS), Topic: h.Env.Topic, Webhook: h.Env.Webhook,
 		HTTP: &http.Client{Timeout: webhookWithin}, S3: objects.NewClient(h), Bucket: h.Env.DAGBucket,
-		Far: objects.Far(h),
+		Far: objects.Far(h), Store: h.Ports.Store, Now: h.Ports.Now,
 	}
 	if traces.Asked() {
 		hook.Traced = (&tracing{host: h, ssm: ssm.NewFromConfig(h.AWS)}).finished
@@ -61,7 +65,14 @@ func Part(h *lambdahost.Host) error {
 
 const webhookWithin = 10 * time.Second
 
-// Notify implements broker.Hook. It tells everyone again when one of them could not be told.
+// Those who can be told.
+const (
+	toTopic   = "topic"
+	toWebhook = "webhook"
+)
+
+// Notify implements broker.Hook. It is called again when one of them could not be told, and then tells those alone who
+// were not: a webhook that is away for an hour is tried twenty times, and who reads e-mails wants one.
 func (k *Hook) Notify(ctx context.Context, e events.Event) error {
 	body, err := e.MarshalJSON()
 	if err != nil {
@@ -71,19 +82,72 @@ func (k *Hook) Notify(ctx context.Context, e events.Event) error {
 		k.Traced(ctx, d.Job)
 	}
 	var errs []error
-	if k.Topic != "" {
-		errs = append(errs, k.publish(ctx, e, body))
-	}
-	if k.Webhook != "" {
-		errs = append(errs, k.post(ctx, body))
-	}
 	if r, ok := e.Data.(events.DAGRejected); ok && r.Bucket == k.Bucket {
 		errs = append(errs, k.remark(ctx, r))
 	} else if ok {
 		_, err := dagbucket.Buckets{Files: k.Far}.Rejected(ctx, r)
 		errs = append(errs, err)
 	}
-	return errors.Join(errs...)
+	was, err := k.told(ctx, e.ID)
+	if err != nil {
+		return errors.Join(append(errs, err)...)
+	}
+	var now []string
+	tell := func(whom string, err error) {
+		if err == nil {
+			now = append(now, whom)
+		}
+		errs = append(errs, err)
+	}
+	if k.Topic != "" && !was[toTopic] {
+		tell(toTopic, k.publish(ctx, e, body))
+	}
+	if k.Webhook != "" && !was[toWebhook] {
+		tell(toWebhook, k.post(ctx, body))
+	}
+	err = errors.Join(errs...)
+	if err != nil && len(now) > 0 {
+		err = errors.Join(err, k.note(ctx, e.ID, now))
+	}
+	return err
+}
+
+// toldKey is of the record that somebody was told of an event.
+func toldKey(event, whom string) store.Key { return store.Key{Partition: "told#" + event, Sort: whom} }
+
+// told says who was told of an event before.
+func (k *Hook) told(ctx context.Context, event string) (map[string]bool, error) {
+	if k.Store == nil || k.Topic == "" && k.Webhook == "" {
+		return nil, nil
+	}
+	records, err := k.Store.Get(ctx, toldKey(event, toTopic), toldKey(event, toWebhook))
+	if err != nil {
+		return nil, fmt.Errorf("hooks: %w", err)
+	}
+	was := make(map[string]bool, len(records))
+	for _, r := range records {
+		was[r.Key.Sort] = true
+	}
+	return was, nil
+}
+
+// toldFor is longer than a queue keeps an event.
+const toldFor = 15 * 24 * time.Hour
+
+// note remembers who was told.
+func (k *Hook) note(ctx context.Context, event string, whom []string) error {
+	if k.Store == nil {
+		return nil
+	}
+	var tx store.Tx
+	for _, one := range whom {
+		tx.Writes = append(tx.Writes, store.Write{Op: store.Put, Key: toldKey(event, one), Expect: store.Any,
+			Expires: k.Now().Add(toldFor)})
+	}
+	if err := k.Store.Commit(ctx, tx); err != nil {
+		return fmt.Errorf("hooks: %w", err)
+	}
+	return nil
 }
 
 func (k *Hook) publish(ctx context.Context, e events.Event, body []byte) error {

@@ -10,7 +10,9 @@ import (
 	"io/fs"
 	"log/slog"
 	"net/http"
+	"strings"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/smithy-go"
@@ -69,7 +71,8 @@ func Far(h *lambdahost.Host) map[string]driver.Files {
 	return files
 }
 
-// Open implements broker.Objects.
+// Open implements broker.Objects. A file that was written again since it was told of is as good as gone: its newer
+// content is told of too, and would be two jobs.
 func (d *DAGs) Open(ctx context.Context, o events.ObjectCreated) (io.ReadCloser, error) {
 	bucket, key := o.Bucket, o.Key
 	if bucket != d.Bucket {
@@ -81,6 +84,10 @@ func (d *DAGs) Open(ctx context.Context, o events.ObjectCreated) (io.ReadCloser,
 	}
 	if err != nil {
 		return nil, fmt.Errorf("objects: s3://%s/%s: %w", bucket, key, err)
+	}
+	if tag := strings.Trim(aws.ToString(out.ETag), `"`); o.ETag != "" && tag != "" && tag != o.ETag {
+		_ = out.Body.Close() // nothing of it was read
+		return nil, fmt.Errorf("objects: s3://%s/%s was written again: %w", bucket, key, fs.ErrNotExist)
 	}
 	return out.Body, nil
 }

@@ -173,25 +173,33 @@ func TestWhatEventBridgeCouldNotDeliverGoesBackToTheQueueItWasFor(t *testing.T) 
 	}
 	f := start(t, nil)
 	c, _ := f.raw()
-	url, err := c.GetQueueUrl(t.Context(), &sqs.GetQueueUrlInput{QueueName: sdk.String(f.config.QueuePrefix + "unrouted-dlq")})
-	f.must(err)
 	text := func(s string) types.MessageAttributeValue {
 		return types.MessageAttributeValue{DataType: sdk.String("String"), StringValue: &s}
 	}
-	_, err = c.SendMessage(t.Context(), &sqs.SendMessageInput{
-		QueueUrl: url.QueueUrl, MessageBody: sdk.String(string(body)), MessageAttributes: map[string]types.MessageAttributeValue{
-			"ERROR_CODE": text("SQS_THROTTLED"), "ERROR_MESSAGE": text("too much"), "TARGET_ARN": text("arn:aws:sqs:us-east-1:123456789012:" + f.config.QueuePrefix + "work"),
-		},
-	})
-	f.must(err)
 	const id = "17793124-05d4-b198-2fde-7ededc63b103"
-	if l := f.letters("", id)[0]; !strings.Contains(l.Reason, "SQS_THROTTLED too much") || l.At.IsZero() {
-		t.Errorf("%+v", l)
+	// The second is the queue of a function that EventBridge invokes itself.
+	for of, queue := range map[string]string{"unrouted": "", "work": "work"} {
+		url, err := c.GetQueueUrl(t.Context(),
+			&sqs.GetQueueUrlInput{QueueName: sdk.String(f.config.QueuePrefix + of + "-dlq")})
+		f.must(err)
+		_, err = c.SendMessage(t.Context(), &sqs.SendMessageInput{
+			QueueUrl: url.QueueUrl, MessageBody: sdk.String(string(body)),
+			MessageAttributes: map[string]types.MessageAttributeValue{
+				"ERROR_CODE": text("SQS_THROTTLED"), "ERROR_MESSAGE": text("too much"),
+				"TARGET_ARN": text("arn:aws:sqs:us-east-1:123456789012:" + f.config.QueuePrefix + "work"),
+			},
+		})
+		f.must(err)
+		l := f.letters(queue, id)[0]
+		if l.Reason != "EventBridge could not deliver it: SQS_THROTTLED too much" || l.At.IsZero() {
+			t.Errorf("beside %s: %+v", of, l)
+		}
+		if n, err := f.Redrive(t.Context(), queue, id); n != 1 || err != nil {
+			t.Errorf("beside %s: redriven %d, %v", of, n, err)
+		}
+		d := f.take("work", id)
+		f.must(f.Ack(t.Context(), "work", d[0].Receipt))
 	}
-	if n, err := f.Redrive(t.Context(), "", id); n != 1 || err != nil {
-		t.Errorf("redriven %d, %v", n, err)
-	}
-	f.take("work", id)
 }
 
 func TestNobodyChoosesWhichBucketIsRead(t *testing.T) {

@@ -173,7 +173,8 @@ func (b *Bus) exhumed(queue string, m *types.Message) corpse {
 		64); err == nil {
 		c.At = time.UnixMilli(ms).UTC()
 	}
-	if queue == "" {
+	// EventBridge's, also beside what a function gave up that it invokes itself
+	if queue == "" || deref(m.MessageAttributes["ERROR_CODE"].StringValue) != "" {
 		b.undelivered(&c, m)
 		return c
 	}

@@ -1,0 +1,28 @@
+package lambdahost_test
+
+import (
+	"testing"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/lambdahost"
+	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
+)
+
+// The rules of a deployment's owner hear what is announced, also what no function reacts to.
+func TestWhatIsAnnouncedIsKeptForTheRelay(t *testing.T) {
+	for want, announce := range map[int][]string{0: nil, 1: {events.TypeTaskStarted}} {
+		r := newRig(t, events.FnOptimize, func(h *lambdahost.Host) error {
+			h.Env.Announce, h.Ports.Planner = announce, noPlanner{}
+			return nil
+		})
+		err := r.host.Broker.Transact(t.Context(), events.FnOptimize, "e", false, func(u *unit.Unit) error {
+			return u.Emit(events.TaskStarted{Job: "j"})
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if pending, err := r.store.Outbox(t.Context(), 10); err != nil || len(pending) != want {
+			t.Errorf("announced %v: the relay has %v, %v", announce, pending, err)
+		}
+	}
+}
