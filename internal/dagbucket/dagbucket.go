@@ -37,25 +37,25 @@ var _ broker.Objects = Buckets{}
 
 // Open implements broker.Objects. An object that was written again since it was told of is as good as gone: of what
 // took its place the bucket tells too.
-func (b Buckets) Open(ctx context.Context, o events.ObjectCreated) (io.ReadCloser, error) {
+func (b Buckets) Open(ctx context.Context, o events.ObjectCreated) (body io.ReadCloser, tag string, err error) {
 	f := b.Files[o.Bucket]
 	switch {
 	case f == nil && b.Else != nil:
 		return b.Else.Open(ctx, o)
 	case f == nil:
-		return nil, fmt.Errorf("%s is no bucket whose files are jobs: %w", o.Bucket, fs.ErrNotExist)
+		return nil, "", fmt.Errorf("%s is no bucket whose files are jobs: %w", o.Bucket, fs.ErrNotExist)
 	}
-	body, version, err := f.Read(ctx, o.Bucket, o.Key)
+	content, version, err := f.Read(ctx, o.Bucket, o.Key)
 	if errors.Is(err, driver.ErrLarge) {
-		return nil, &dag.Error{File: o.Key, Reason: err.Error()}
+		return nil, "", &dag.Error{File: o.Key, Reason: err.Error()}
 	}
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	if o.Version != "" && version != "" && o.Version != version {
-		return nil, fmt.Errorf("%s/%s was written again: %w", o.Bucket, o.Key, fs.ErrNotExist)
+		return nil, "", fmt.Errorf("%s/%s was written again: %w", o.Bucket, o.Key, fs.ErrNotExist)
 	}
-	return io.NopCloser(bytes.NewReader(body)), nil
+	return io.NopCloser(bytes.NewReader(content)), "", nil
 }
 
 // Settle implements broker.Objects.

@@ -22,8 +22,8 @@ type bucket struct {
 	err  error
 }
 
-func (b *bucket) Open(context.Context, events.ObjectCreated) (io.ReadCloser, error) {
-	return io.NopCloser(strings.NewReader(b.body)), b.err
+func (b *bucket) Open(context.Context, events.ObjectCreated) (body io.ReadCloser, tag string, err error) {
+	return io.NopCloser(strings.NewReader(b.body)), "", b.err
 }
 
 func (*bucket) Settle(context.Context, string, string, *dag.Job) error { return nil }

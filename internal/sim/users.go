@@ -104,13 +104,13 @@ func (u *users) tell(key string, n int) {
 func (*users) Settle(context.Context, string, string, *dag.Job) error { return nil }
 
 // Open implements broker.Objects.
-func (u *users) Open(_ context.Context, o events.ObjectCreated) (io.ReadCloser, error) {
+func (u *users) Open(_ context.Context, o events.ObjectCreated) (r io.ReadCloser, tag string, err error) {
 	u.w.before("open")
 	body, ok := u.objects[o.Key]
 	if !ok {
-		return nil, fs.ErrNotExist
+		return nil, "", fs.ErrNotExist
 	}
-	return io.NopCloser(bytes.NewReader(body)), nil
+	return io.NopCloser(bytes.NewReader(body)), "", nil
 }
 
 // cancel asks for the end of a job, again until the broker has heard it.

@@ -113,8 +113,8 @@ func TestPacksOfJobsThatAreOpenForLongStay(t *testing.T) {
 // beside is a DAG bucket with one file, which cannot be settled.
 type beside struct{ body string }
 
-func (o beside) Open(context.Context, events.ObjectCreated) (io.ReadCloser, error) {
-	return io.NopCloser(strings.NewReader(o.body)), nil
+func (o beside) Open(context.Context, events.ObjectCreated) (body io.ReadCloser, tag string, err error) {
+	return io.NopCloser(strings.NewReader(o.body)), "", nil
 }
 
 func (beside) Settle(_ context.Context, _, _ string, spec *dag.Job) error {
@@ -133,5 +133,41 @@ func TestAFileInTheBucketWhoseFilesAreMissingIsRejectedWithItsLine(t *testing.T)
 	pending, err := store.Outbox(t.Context(), 10)
 	if err != nil || len(pending) != 1 || !strings.Contains(string(pending[0].Body), "x.yaml:3:9: tasks.a.workdir: there is none") {
 		t.Errorf("%v %s", err, pending)
+	}
+}
+
+// written is a DAG bucket with one file, of that tag.
+type written struct{ body, tag string }
+
+func (o *written) Open(context.Context, events.ObjectCreated) (body io.ReadCloser, tag string, err error) {
+	return io.NopCloser(strings.NewReader(o.body)), o.tag, nil
+}
+
+func (*written) Settle(context.Context, string, string, *dag.Job) error { return nil }
+
+// TestAFileThatIsWrittenTwiceIsOneJob where both events read what was written last; and another one when it is written
+// anew.
+func TestAFileThatIsWrittenTwiceIsOneJob(t *testing.T) {
+	file := &written{"apiVersion: tradewind/v1\nname: x\ntasks: {a: {run: ls}}\n", "second"}
+	b := broker.New(record.DefaultConfig(), broker.Ports{Store: mem.New(), Now: time.Now, Objects: file})
+	told := func(tag string) int {
+		e := events.New(tag, "test", time.Now(), events.ObjectCreated{Bucket: "b", Key: "x.yaml", ETag: tag})
+		if err := errors.Join(b.Handle(t.Context(), events.FnSubmit, []events.Event{e})...); err != nil {
+			t.Fatal(err)
+		}
+		jobs, _, err := b.Jobs(t.Context(), "", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(jobs)
+	}
+	if n := told("first") + told("second"); n != 2 {
+		t.Errorf("%d jobs when each event was read, want 1", n)
+	}
+	if file.tag = "third"; told("third") != 2 {
+		t.Error("what is written anew is no other job")
+	}
+	if file.tag = ""; told("fourth") != 3 {
+		t.Error("of a store that tells no tag what is told anew is no other job")
 	}
 }

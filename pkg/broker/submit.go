@@ -147,7 +147,7 @@ func (b *Broker) submit(ctx context.Context, e events.Event) error {
 	}
 	var bad *dag.Error
 	var spec *dag.Job
-	r, err := b.Objects.Open(ctx, data)
+	r, tag, err := b.Objects.Open(ctx, data)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil // taken away again before it was read
@@ -164,7 +164,7 @@ func (b *Broker) submit(ctx context.Context, e events.Event) error {
 	}
 	if err == nil {
 		_, err = b.Submit(ctx, Submission{
-			Spec: spec, Token: data.Bucket + "\x00" + data.Key + "\x00" + data.ETag,
+			Spec: spec, Token: data.Bucket + "\x00" + data.Key + "\x00" + cmp.Or(tag, data.ETag),
 			Source: data.Bucket + "/" + data.Key,
 		})
 	}

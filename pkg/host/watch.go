@@ -47,13 +47,13 @@ func (f *folder) bucketURL() string { return (&url.URL{Scheme: "file", Path: f.d
 
 // Open implements broker.Objects. A key never leaves the folder. A file that was written again since its news is not
 // there: the newer content has news of its own, and would be two jobs.
-func (f *folder) Open(_ context.Context, o events.ObjectCreated) (io.ReadCloser, error) {
+func (f *folder) Open(_ context.Context, o events.ObjectCreated) (body io.ReadCloser, tag string, err error) {
 	if o.Bucket != f.bucketURL() {
-		return nil, fmt.Errorf("bucket %s: %w", o.Bucket, fs.ErrNotExist)
+		return nil, "", fmt.Errorf("bucket %s: %w", o.Bucket, fs.ErrNotExist)
 	}
 	file, err := f.open(o.Key)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	digest, err := digestOf(file)
 	if err == nil && digest != o.ETag {
@@ -63,9 +63,9 @@ func (f *folder) Open(_ context.Context, o events.ObjectCreated) (io.ReadCloser,
 		_, err = file.Seek(0, io.SeekStart)
 	}
 	if err != nil {
-		return nil, errors.Join(err, file.Close())
+		return nil, "", errors.Join(err, file.Close())
 	}
-	return file, nil
+	return file, "", nil
 }
 
 func (f *folder) open(name string) (*os.File, error) {

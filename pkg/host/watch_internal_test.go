@@ -58,10 +58,10 @@ func TestNewsOfAnEarlierContentFindNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := f.Open(t.Context(), news[0]); !errors.Is(err, fs.ErrNotExist) {
+	if _, _, err := f.Open(t.Context(), news[0]); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the first content was written over, and is read: %v", err)
 	}
-	file, err := f.Open(t.Context(), news[1])
+	file, _, err := f.Open(t.Context(), news[1])
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -71,25 +71,21 @@ func Far(h *lambdahost.Host) map[string]driver.Files {
 	return files
 }
 
-// Open implements broker.Objects. A file that was written again since it was told of is as good as gone: its newer
-// content is told of too, and would be two jobs.
-func (d *DAGs) Open(ctx context.Context, o events.ObjectCreated) (io.ReadCloser, error) {
+// Open implements broker.Objects. Of a file that was written again since it was told of the newer content is read, which
+// is told of too: it is one job, by the tag of what was read.
+func (d *DAGs) Open(ctx context.Context, o events.ObjectCreated) (body io.ReadCloser, tag string, err error) {
 	bucket, key := o.Bucket, o.Key
 	if bucket != d.Bucket {
-		return nil, fmt.Errorf("objects: %s is not the DAG bucket, %s: %w", bucket, d.Bucket, fs.ErrNotExist)
+		return nil, "", fmt.Errorf("objects: %s is not the DAG bucket, %s: %w", bucket, d.Bucket, fs.ErrNotExist)
 	}
 	out, err := d.Client.GetObject(ctx, &s3.GetObjectInput{Bucket: &bucket, Key: &key})
 	if Missing(err) {
-		return nil, fmt.Errorf("objects: s3://%s/%s: %w", bucket, key, fs.ErrNotExist)
+		return nil, "", fmt.Errorf("objects: s3://%s/%s: %w", bucket, key, fs.ErrNotExist)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("objects: s3://%s/%s: %w", bucket, key, err)
+		return nil, "", fmt.Errorf("objects: s3://%s/%s: %w", bucket, key, err)
 	}
-	if tag := strings.Trim(aws.ToString(out.ETag), `"`); o.ETag != "" && tag != "" && tag != o.ETag {
-		_ = out.Body.Close() // nothing of it was read
-		return nil, fmt.Errorf("objects: s3://%s/%s was written again: %w", bucket, key, fs.ErrNotExist)
-	}
-	return out.Body, nil
+	return out.Body, strings.Trim(aws.ToString(out.ETag), `"`), nil
 }
 
 // Settle implements broker.Objects. What a job names by a relative path lies beside its file in the bucket.

@@ -218,11 +218,11 @@ func TestANameThatIsNoneIsRefused(t *testing.T) {
 func TestADAGFileThatIsGoneIsNoError(t *testing.T) {
 	d := &objects.DAGs{Client: &bucket{objects: map[string][]byte{"a.yaml": []byte("name: a")}}, Bucket: "dags"}
 	for _, c := range []struct{ bucket, key string }{{"dags", "b.yaml"}, {"secrets", "a.yaml"}} {
-		if _, err := d.Open(ctx, events.ObjectCreated{Bucket: c.bucket, Key: c.key}); !errors.Is(err, fs.ErrNotExist) {
+		if _, _, err := d.Open(ctx, events.ObjectCreated{Bucket: c.bucket, Key: c.key}); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}
-	r, err := d.Open(ctx, events.ObjectCreated{Bucket: "dags", Key: "a.yaml"})
+	r, _, err := d.Open(ctx, events.ObjectCreated{Bucket: "dags", Key: "a.yaml"})
 	if err != nil {
 		t.Fatal(err)
 	}
