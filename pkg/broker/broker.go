@@ -37,8 +37,8 @@ type Planner interface {
 // Objects reads DAG files that appeared in a bucket or folder.
 type Objects interface {
 	// Open reads an object. It fails with fs.ErrNotExist when it is gone, or where its version is not the one that was
-	// told of, and with a *dag.Error for what is no job whatever is in it. tag is that of what is read, where it may have
-	// been written again since it was told of: the same content is one job. Empty is the one that was told.
+	// told of, and with a *dag.Error for what is no job whatever is in it. tag is that of what is read, where it may
+	// have been written again since it was told of: the same content is one job. Empty is the one that was told.
 	Open(ctx context.Context, o events.ObjectCreated) (body io.ReadCloser, tag string, err error)
 	// Settle makes good anywhere what a job says in relation to where its file lies, such as relative paths. It fails
 	// with a *dag.Error for what cannot be.

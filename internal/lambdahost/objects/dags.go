@@ -71,8 +71,8 @@ func Far(h *lambdahost.Host) map[string]driver.Files {
 	return files
 }
 
-// Open implements broker.Objects. Of a file that was written again since it was told of the newer content is read, which
-// is told of too: it is one job, by the tag of what was read.
+// Open implements broker.Objects. Of a file that was written again since it was told of the newer content is read,
+// which is told of too: it is one job, by the tag of what was read.
 func (d *DAGs) Open(ctx context.Context, o events.ObjectCreated) (body io.ReadCloser, tag string, err error) {
 	bucket, key := o.Bucket, o.Key
 	if bucket != d.Bucket {
