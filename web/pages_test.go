@@ -338,3 +338,26 @@ func TestALogThatBreaksOffIsOpenedAgain(t *testing.T) {
 		t.Errorf("shown twice: %q", log)
 	}
 }
+
+// Who opens the logs of a job before anything has run sees them once it does, and may choose what has begun since.
+func TestLogsOpenedBeforeATaskRunsAreShown(t *testing.T) {
+	w := deployed(t)
+	ctx, queue := t.Context(), record.DefaultQueueName
+	if err := w.Broker.SuspendQueue(ctx, queue, record.Suspension{}, "1"); err != nil {
+		t.Fatal(err)
+	}
+	job := w.Submit(apitest.Wide("early", 1))
+	b := open(t, w).visit("#/jobs/" + job + "/logs").says("No task has been tried yet.")
+	if err := w.Broker.ResumeQueue(ctx, queue, "", "2"); err != nil {
+		t.Fatal(err)
+	}
+	w.Drain()
+	split := w.Node(job, "split", 0).Start().Print("cutting\n")
+	b.until(`document.querySelector('.log').textContent.includes('cutting')`)
+	split.Succeed()
+	w.Node(job, "project-0000", 0).Start()
+	b.until(`[...document.querySelector('select[aria-label="Task"]').options].some((o) => o.text === 'project-0000')`)
+	if log := eval[string](b, `document.querySelector('.log').textContent`); !strings.Contains(log, "cutting") {
+		t.Errorf("the log that was read is gone: %q", log)
+	}
+}
