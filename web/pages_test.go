@@ -338,3 +338,70 @@ func TestALogThatBreaksOffIsOpenedAgain(t *testing.T) {
 		t.Errorf("shown twice: %q", log)
 	}
 }
+
+// Who opens the logs of a job before anything has run sees them once it does, and may choose what has begun since.
+func TestLogsOpenedBeforeATaskRunsAreShown(t *testing.T) {
+	w := deployed(t)
+	ctx, queue := t.Context(), record.DefaultQueueName
+	if err := w.Broker.SuspendQueue(ctx, queue, record.Suspension{}, "1"); err != nil {
+		t.Fatal(err)
+	}
+	job := w.Submit(apitest.Wide("early", 1))
+	b := open(t, w).visit("#/jobs/" + job + "/logs").says("No task has been tried yet.")
+	if err := w.Broker.ResumeQueue(ctx, queue, "", "2"); err != nil {
+		t.Fatal(err)
+	}
+	w.Drain()
+	split := w.Node(job, "split", 0).Start().Print("cutting\n")
+	b.until(`document.querySelector('.log').textContent.includes('cutting')`)
+	split.Succeed()
+	w.Node(job, "project-0000", 0).Start()
+	b.until(`[...document.querySelector('select[aria-label="Task"]').options].some((o) => o.text === 'project-0000')`)
+	if log := eval[string](b, `document.querySelector('.log').textContent`); !strings.Contains(log, "cutting") {
+		t.Errorf("the log that was read is gone: %q", log)
+	}
+}
+
+// held has the page's requests below some paths wait, of which answered counts those that were taken in.
+const held = `(() => {
+	const ask = window.fetch;
+	Object.assign(window, { waiting: [], answered: 0 });
+	window.fetch = async (path, options) => {
+		if (!path.startsWith('/v1/plans') && !path.startsWith('/v1/frontiers')) return ask(path, options);
+		await new Promise((go) => window.waiting.push(go));
+		const res = await ask(path, options);
+		res.json = async () => {
+			const body = await Response.prototype.json.call(res);
+			setTimeout(() => { window.answered += 1; }); // when whoever waited for it has taken it in
+			return body;
+		};
+		return res;
+	};
+	return true;
+})()`
+
+// What comes of a file that was changed meanwhile is not shown, and not submitted as if it were of the new one.
+func TestAPlanOfAFileThatWasChangedSinceIsNotShown(t *testing.T) {
+	b := open(t, planning(t)).visit("#/plan").seen(`.source`)
+	b.write(pipeline).click(`button[type="submit"]`).prove().until(`document.querySelectorAll('[data-point]').length >= 2`)
+	eval[bool](b, held)
+	other := strings.Replace(pipeline, "name: reads-to-variants", "name: other", 1)
+	shown := `[!document.querySelector('.solid.good').hidden, document.querySelector('.plan-table') !== null,
+		!document.querySelector('[aria-label="Frontier"]').hidden].join()`
+
+	b.click(`button[type="submit"]`).until(`window.waiting.length === 1`).write(other)
+	eval[int](b, `window.waiting.shift()() ?? 0`)
+	b.until(`window.answered === 1`)
+	if got := eval[string](b, shown); got != "false,false,false" {
+		t.Errorf("of the file before, whether it can be submitted, its plan and its frontier are shown: %s", got)
+	}
+
+	b.click(`button[type="submit"]`).until(`window.waiting.length === 1`)
+	eval[int](b, `window.waiting.shift()() ?? 0`)
+	b.until(`window.waiting.length === 1 && document.querySelector('.plan-table')`).write(pipeline)
+	eval[int](b, `window.waiting.shift()() ?? 0`)
+	b.until(`window.answered === 3`)
+	if got := eval[string](b, shown); got != "false,false,false" {
+		t.Errorf("of the file before, while its frontier was looked for: %s", got)
+	}
+}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -11,6 +12,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/tesproxy"
@@ -163,6 +165,38 @@ func TestWorkflowEnginesAreLetIn(t *testing.T) {
 		r := p.run(name, "--port", "70000")
 		if r.code != command.ExitBadInput || !strings.Contains(r.err, "70000 is no port") || len(seen()) != n {
 			t.Errorf("%s: exit %d: %s", name, r.code, r.err)
+		}
+	}
+}
+
+// A broker that takes a call and does not answer it is left by Ctrl-C, whatever it was asked for.
+func TestABrokerThatDoesNotAnswerIsLeftByCtrlC(t *testing.T) {
+	asked := make(chan struct{}, 100)
+	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // else nobody notices that the client goes
+		asked <- struct{}{}
+		select {
+		case <-r.Context().Done():
+		case <-t.Context().Done():
+		}
+	}))
+	t.Cleanup(s.Close)
+	for _, line := range []string{
+		"submit testdata/jobs/two.yaml", "run --detach testdata/jobs/two.yaml", "exec last train -- true",
+		"shell last train", "forward last train 8888", "ssh-config last train",
+	} {
+		p := newProgram(t)
+		p.environ = []string{client.EnvToken + "=" + testToken, command.EnvEndpoint + "=" + s.URL}
+		done := p.started(strings.Fields(line)...)
+		<-asked
+		p.signals <- syscall.SIGINT
+		select {
+		case r := <-done:
+			if r.code != command.ExitInterrupted {
+				t.Errorf("%s: exit %d, %s", line, r.code, r.err)
+			}
+		case <-time.After(10 * time.Second):
+			t.Errorf("%s does not hear it", line)
 		}
 	}
 }

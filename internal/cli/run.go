@@ -236,6 +236,9 @@ func (a *app) handIn(ctx context.Context, s *conn, f *jobfile.File, o pack.Optio
 		a.Tell("%s", doubt)
 	}
 	job, err := s.Update(ctx, updates, f.Path, key, body, f.Secrets)
+	if errors.Is(err, context.Canceled) {
+		a.Tell("interrupted while it was handed in; `tradewind status%s` tells whether it arrived", a.brokerHint(s))
+	}
 	if err != nil {
 		return "", f.Locate(err)
 	}

@@ -56,6 +56,8 @@ func (a *app) submitCommand() *cobra.Command {
 // submitTo hands a job to a broker that runs. Standard output gets the ID alone, for other programs.
 func (a *app) submitTo(ctx context.Context, f *jobfile.File, o pack.Options, state, key, update string,
 	output *command.Choice) error {
+	ctx, cancel := a.Stop.Context(ctx)
+	defer cancel()
 	s, err := a.running(ctx, state, "run the job")
 	if err != nil {
 		return err

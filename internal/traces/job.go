@@ -23,7 +23,7 @@ func (t *Traces) finished(job string) {
 		return
 	}
 	t.over.Go(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), tellWithin)
+		ctx, cancel := context.WithTimeout(t.late, tellWithin)
 		defer cancel()
 		t.warn(job, t.read(ctx, job))
 	})

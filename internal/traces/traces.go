@@ -48,7 +48,9 @@ type Traces struct {
 
 	mu     sync.Mutex
 	closed bool
-	over   sync.WaitGroup // jobs that are being told
+	over   sync.WaitGroup  // jobs that are being told
+	late   context.Context //nolint:containedctx // ends when they are not waited for any more
+	giveUp context.CancelFunc
 }
 
 // Asked says whether the environment names a collector (OTEL_EXPORTER_OTLP_ENDPOINT, or that for traces), as all
@@ -78,8 +80,9 @@ func Open(ctx context.Context, cfg Config) (*Traces, error) {
 		return nil, fmt.Errorf("traces: %w", err)
 	}
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { cfg.Log.Warn("opentelemetry", "err", err) }))
+	late, giveUp := context.WithCancel(context.Background()) //nolint:gosec // Close calls it, if it has to
 	t := &Traces{
-		cfg: cfg,
+		cfg: cfg, late: late, giveUp: giveUp,
 		spans: sdktrace.NewTracerProvider(
 			sdktrace.WithBatcher(out), sdktrace.WithResource(who), sdktrace.WithIDGenerator(generator{}),
 		),
@@ -108,9 +111,10 @@ func (t *Traces) Close() error {
 	t.mu.Lock()
 	t.closed = true
 	t.mu.Unlock()
-	t.over.Wait()
 	ctx, cancel := context.WithTimeout(context.Background(), closeWithin)
 	defer cancel()
+	defer context.AfterFunc(ctx, t.giveUp)() // what is told of a large job takes as long as the collector does
+	t.over.Wait()
 	err := t.spans.Shutdown(ctx)
 	if t.meters != nil {
 		err = errors.Join(err, t.meters.Shutdown(ctx))

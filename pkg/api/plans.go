@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"fmt"
-	"math"
 	"net/http"
 	"time"
 
@@ -105,9 +104,6 @@ func (a *API) plan(ctx context.Context, in *planInput) (*body[PlanView], error) 
 func (in *Limits) override(spec *dag.Job) error {
 	if in.Objective != "" {
 		spec.Objective = dag.Objective(in.Objective)
-	}
-	if math.IsNaN(in.Budget) { // which is neither below the least nor above the most
-		return problem(http.StatusUnprocessableEntity, "the budget is not a number")
 	}
 	if in.Budget > 0 {
 		spec.Budget = dag.USD(in.Budget)

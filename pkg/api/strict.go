@@ -15,22 +15,23 @@ import (
 )
 
 // strict holds requests to their description where huma is lenient: parameters that are given twice or without a
-// value, null where a value belongs. And it is lenient where the description is: 187.0 is an integer (JSON Schema,
+// value, NaN, null where a value belongs. And it is lenient where the description is: 187.0 is an integer (JSON Schema,
 // validation, section 4.2.1).
 func (a *API) strict(ctx huma.Context, next func(huma.Context)) {
 	r, w := humago.Unwrap(ctx)
-	if wrong := cmp.Or(strict.Repeated(ctx.Operation(), r), strict.Empty(ctx.Operation(), r)); wrong != nil {
+	op := ctx.Operation()
+	if wrong := cmp.Or(strict.Repeated(op, r), strict.Empty(op, r), strict.NoNumber(op, r)); wrong != nil {
 		writeProblem(w, invalid(wrong))
 		return
 	}
-	schema := strict.Body(ctx.Operation(), r)
+	schema := strict.Body(op, r)
 	if schema == nil {
 		next(ctx)
 		return
 	}
 	// As huma would, for the body is read here in its stead.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyWithin)) // tests' recorders have none
-	limit := cmp.Or(ctx.Operation().MaxBodyBytes, 1<<20)                          // as huma's
+	limit := cmp.Or(op.MaxBodyBytes, 1<<20)                                       // as huma's
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
 	var big *http.MaxBytesError
 	switch {

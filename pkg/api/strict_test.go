@@ -21,6 +21,7 @@ func TestRequestsAreHeldToTheirDescription(t *testing.T) {
 		{"GET", "/ga4gh/tes/v1/tasks?view=", "", "query.view"},
 		{"GET", "/v1/queues?waiting=", "", "query.waiting"},
 		{"GET", "/v1/usage?hours=", "", "query.hours"},
+		{"GET", "/v1/usage?hours=NaN", "", "query.hours"},
 		{"GET", "/v1/prices?offers=a/b/c/d,", "", "query.offers[1]"},
 		{"GET", "/v1/prices?offers=a%00b", "", "query.offers[0]"},
 		{"GET", "/v1/jobs/j/visits/0.1/1/machine?wait=soon", "", "query.wait"},

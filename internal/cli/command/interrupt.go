@@ -90,5 +90,21 @@ func (i *Interrupts) Context(parent context.Context) (context.Context, context.C
 	return ctx, cancel
 }
 
+// Until is Context until hold is called, and ends with its parent alone from then on: for what is opened within it and
+// is to outlast an interrupt, of which somebody else takes care.
+func (i *Interrupts) Until(parent context.Context) (ctx context.Context, hold func()) {
+	ctx, cancel := context.WithCancel(parent)
+	held := make(chan struct{})
+	go func() {
+		select {
+		case <-i.first:
+			cancel()
+		case <-held:
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, sync.OnceFunc(func() { close(held) })
+}
+
 // First is closed by the first interrupt.
 func (i *Interrupts) First() <-chan struct{} { return i.first }

@@ -106,7 +106,7 @@ func answer(w http.ResponseWriter, res *http.Response) {
 		}
 	}
 	w.WriteHeader(res.StatusCode)
-	_, _ = io.Copy(w, res.Body) // a page that has gone needs no more of it
+	loopback.Copy(w, res.Body)
 }
 
 // plan asks the broker, and plans here where it plans only what it is handed.
@@ -198,7 +198,7 @@ func (d Door) log(w http.ResponseWriter, r *http.Request) {
 	if _, err := send.Write(nil); err != nil { // the headers, at once
 		return
 	}
-	_, _ = io.Copy(send, body) // that it broke off is told by its end
+	loopback.Copy(send, body)
 }
 
 // flushing sends what is written at once.

@@ -268,3 +268,29 @@ func TestABrokerThatDoesNotAnswerIsSaid(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatBreaksOffDoesNotLookWhole: a page opens a log again that broke off, and not one that has ended.
+func TestWhatBreaksOffDoesNotLookWhole(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "half a ")
+		_ = http.NewResponseController(w).Flush() // it has begun, and ends without its end
+		panic(http.ErrAbortHandler)
+	}))
+	defer s.Close()
+	d := opened(t, client.New(s.URL, "signed"))
+	for _, path := range []string{"/v1/jobs/j/tasks/t/logs?follow=true", "/v1/jobs/j/tasks/t/logs?offset=1", "/v1/jobs"} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, d.url+path, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bears(r)
+		res, err := http.DefaultTransport.RoundTrip(r)
+		if err != nil {
+			continue // nothing of it had been sent yet
+		}
+		got, err := io.ReadAll(res.Body)
+		if _ = res.Body.Close(); err == nil {
+			t.Errorf("%s: %s, %q looks whole", path, res.Status, got)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package loopback
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"net/http"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
@@ -38,6 +39,13 @@ func LetIn(ctx context.Context, a *command.App, b Asked, where, path, otherwise 
 		return command.Failed(hint, "%s refuses these credentials: %s", where, res.Status)
 	default:
 		return command.Failed(otherwise, "%s answers %s", where, res.Status)
+	}
+}
+
+// Copy passes on an answer that has begun. Of one that breaks off the connection is cut: it would look whole.
+func Copy(w io.Writer, answer io.Reader) {
+	if _, err := io.Copy(w, answer); err != nil {
+		panic(http.ErrAbortHandler)
 	}
 }
 

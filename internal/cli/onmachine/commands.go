@@ -57,9 +57,9 @@ func (a app) there(c *cobra.Command, m *meant, given []string,
 	if m.rank < 0 {
 		return command.BadInput("", "--rank is at least 0")
 	}
-	ctx := c.Context()
+	ctx, hold := a.Stop.Until(c.Context())
 	b, id, done, err := a.brokers.Find(ctx, m.state, given[0])
-	if err != nil {
+	if hold(); err != nil {
 		return err
 	}
 	code, err := do(ctx, b, Where{Job: id, Task: given[1], Rank: m.rank}, Process{

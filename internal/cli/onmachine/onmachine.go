@@ -40,7 +40,7 @@ type guest struct {
 // open opens a visit and waits until the machine has come, or the person has had enough.
 func open(ctx context.Context, b Asked, w Where, v client.Visiting, p Process) (*guest, error) {
 	v.Rank = w.Rank
-	visit, err := b.OpenVisit(ctx, w.Job, w.Task, v)
+	visit, err := ask(ctx, b, w, v, p)
 	if err != nil {
 		return nil, err
 	}
@@ -52,6 +52,20 @@ func open(ctx context.Context, b Asked, w Where, v client.Visiting, p Process) (
 		return nil, errors.Join(err, g.close())
 	}
 	return g, nil
+}
+
+// ask has the broker open a visit, unless the person has had enough before it answers.
+func ask(ctx context.Context, b Asked, w Where, v client.Visiting, p Process) (*client.Visit, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-p.Interrupted:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return b.OpenVisit(ctx, w.Job, w.Task, v)
 }
 
 // quietFor is how long a machine may take to come before it is said what is waited for.

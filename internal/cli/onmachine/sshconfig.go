@@ -41,11 +41,13 @@ func (a app) sshConfigCommand() *cobra.Command {
 			return command.BadInput("letters, digits, points, dashes and underscores",
 				"--host: %q is no name for ssh", host)
 		}
-		b, id, done, err := a.brokers.Find(c.Context(), m.state, given[0])
+		ctx, cancel := a.Stop.Context(c.Context())
+		defer cancel()
+		b, id, done, err := a.brokers.Find(ctx, m.state, given[0])
 		if err != nil {
 			return err
 		}
-		err = errors.Join(a.knows(c.Context(), b, id, given[1]), done())
+		err = errors.Join(a.knows(ctx, b, id, given[1]), done())
 		if err != nil {
 			return err
 		}

@@ -7,7 +7,6 @@ package tesproxy
 
 import (
 	"errors"
-	"io"
 	"net/http"
 	"path"
 	"strings"
@@ -71,5 +70,5 @@ func pass(to loopback.Asked, w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(res.StatusCode)
-	_, _ = io.Copy(w, res.Body) // a client that has gone needs no more of it
+	loopback.Copy(w, res.Body)
 }

@@ -117,3 +117,28 @@ type gone struct{}
 func (gone) Pass(context.Context, *http.Request) (*http.Response, error) {
 	return nil, errors.New("no AWS credentials: they have expired")
 }
+
+// A list of tasks that is cut off on its way is not handed on as one that is whole.
+func TestAnAnswerThatBreaksOffDoesNotLookWhole(t *testing.T) {
+	broker := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"tasks":[`)
+		_ = http.NewResponseController(w).Flush() // it has begun, and ends without its end
+		panic(http.ErrAbortHandler)
+	}))
+	defer broker.Close()
+	s := httptest.NewServer(tesproxy.Handler(client.New(broker.URL, "broker's"), token))
+	defer s.Close()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+"/ga4gh/tes/v1/tasks", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bearer(r)
+	res, err := http.DefaultTransport.RoundTrip(r)
+	if err != nil {
+		return // nothing of it had been sent yet
+	}
+	defer res.Body.Close() //nolint:errcheck // only read from
+	if got, err := io.ReadAll(res.Body); err == nil {
+		t.Errorf("%s, %q looks whole", res.Status, got)
+	}
+}

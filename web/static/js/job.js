@@ -94,6 +94,7 @@ export class JobPage {
     if (this.tab === 'timeline') this.time.show();
     if (first) this.show(this.tab);
     else this.refreshStory();
+    if (this.tab === 'logs') this.logs.update();
     if (this.selected !== undefined && changed.has(this.selected)) this.panelFor(this.selected);
     if (before && (before.state !== u.job.state || before.succeeded !== u.job.succeeded)) {
       say(`${u.job.name} is ${u.job.state}, ${u.job.succeeded} of ${count(u.job.tasks, 'task')} done`);

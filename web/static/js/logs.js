@@ -7,6 +7,7 @@ import { count, stateOf } from './format.js';
 
 const TAIL = 256 << 10; // bytes of a long log to begin with
 const KEEP = 1 << 20; // characters to keep on the page
+const MOST = 2000; // tasks that are offered
 const AGAIN = 2000; // milliseconds until a log that broke off is opened again
 
 // plain takes out what would colour a terminal, and what a carriage return would have overwritten.
@@ -73,13 +74,33 @@ export class Logs {
     return text.split('\n').filter((l) => l.toLowerCase().includes(want)).join('\n');
   }
 
+  // offer lists the tasks that have been tried. It says whether there are others than before.
+  offer() {
+    this.tried = this.job.tasks.filter((t) => t.attempts > 0);
+    const offered = this.tried.map((t) => `${t.index}.${t.attempts}`).join();
+    if (offered === this.offered) return false;
+    this.offered = offered;
+    const chosen = this.task.value;
+    this.task.replaceChildren(...this.tried.slice(0, MOST).map((t) => h('option', { value: t.index }, t.name)));
+    this.task.value = chosen;
+    return true;
+  }
+
+  // update offers what has begun since the logs were shown. What is read stays; where nothing had begun, something is
+  // opened.
+  update() {
+    if (!this.offer()) return;
+    if (this.task.value === '') this.show();
+    else this.options();
+  }
+
   // show offers the tasks that have been tried, and opens one.
   show(index, attempt) {
-    const tried = this.job.tasks.filter((t) => t.attempts > 0);
+    this.offer();
+    const { tried } = this;
     const before = index ?? (this.task.value === '' ? undefined : Number(this.task.value));
     const first = (state) => tried.find((t) => stateOf(t) === state)?.index;
     const at = before ?? first('running') ?? first('failed') ?? tried[0]?.index;
-    this.task.replaceChildren(...tried.slice(0, 2000).map((t) => h('option', { value: t.index, selected: t.index === at }, t.name)));
     if (at !== undefined) this.task.value = String(at);
     this.options();
     if (attempt) this.attempt.value = String(attempt);

@@ -13,6 +13,8 @@ export class PlanPage {
   constructor(root, _id, _tab, { live }) {
     live('off');
     document.title = 'Plan – Tradewind';
+    this.asked = 0; // plans that were asked for, and files that came in
+    this.file = 0; // files, and changes of one
     this.source = new Source({ changed: (whole) => this.changed(whole) });
     this.objective = h('select', { id: 'plan-objective' }, [['', 'as the file says'], ['cost', 'the cost'], ['makespan', 'the time']].map(([v, t]) => h('option', { value: v }, t)));
     this.deadline = h('input', { type: 'text', class: 'field short', id: 'plan-deadline', placeholder: 'as the file says', autocomplete: 'off' });
@@ -35,8 +37,11 @@ export class PlanPage {
     this.frontier.close();
   }
 
-  // changed forgets what was planned of another file. A whole file that came in is planned at once.
+  // changed forgets what was planned of another file, and what is still to come of it. A whole file that came in is
+  // planned at once.
   changed(whole) {
+    this.file += 1;
+    this.asked += 1;
     this.submit.hidden = true;
     this.frontier.clear();
     this.frontier.chosen = undefined;
@@ -54,7 +59,7 @@ export class PlanPage {
   // plan plans the file, and looks for its frontier where that is not there yet.
   async plan(fresh) {
     if (this.source.empty()) return this.source.fail(new Error('There is no file yet: drop one, paste one, or write one.'));
-    const mine = (this.asked = (this.asked ?? 0) + 1);
+    const mine = (this.asked += 1);
     const body = this.source.body();
     this.source.clear();
     const release = hold(this.go);
@@ -64,7 +69,7 @@ export class PlanPage {
       const p = await send('POST', `/v1/plans?${this.query()}`, body, { 'Content-Type': 'application/octet-stream' });
       if (this.closed || mine !== this.asked) return;
       this.show(p);
-      if (fresh && !serving(p.tasks).length) this.front(body, mine); // what has no end has no deadline to choose
+      if (fresh && !serving(p.tasks).length) this.front(body); // what has no end has no deadline to choose
     } catch (err) {
       if (mine === this.asked) this.fail(err);
     } finally {
@@ -72,15 +77,16 @@ export class PlanPage {
     }
   }
 
-  async front(body, mine) {
+  async front(body) {
+    const { file } = this;
     this.frontier.wait();
     this.frontier.chosen = undefined;
     const q = new URLSearchParams({ name: this.source.name.value });
     try {
       const front = await send('POST', `/v1/frontiers?${q}`, body, { 'Content-Type': 'application/octet-stream' });
-      if (!this.closed && mine <= this.asked) this.frontier.show(front);
+      if (!this.closed && file === this.file) this.frontier.show(front);
     } catch (err) {
-      this.frontier.fail(err);
+      if (file === this.file) this.frontier.fail(err);
     }
   }
 

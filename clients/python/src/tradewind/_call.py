@@ -206,12 +206,13 @@ def joined_story(whole: Story | None, more: Story) -> Story:
 
 
 class Events:
-    """Reads a stream of server-sent events (WHATWG HTML, section 9.2) line by line, as far as the API uses the form."""
+    """Reads a stream of server-sent events (WHATWG HTML, section 9.2), as far as the API uses the form."""
 
     def __init__(self) -> None:
         self.last = ""
         """ID of the last event that was read."""
         self.over = False
+        self._line = b""  # that is still to end
         self._forget()
 
     def _forget(self) -> None:
@@ -219,10 +220,18 @@ class Events:
 
     def again(self) -> dict[str, str]:
         """The headers that open the stream again where it broke off."""
+        self._line = b""
         self._forget()
         return {"Last-Event-ID": self.last} if self.last else {}
 
-    def feed(self, line: str) -> Iterator[JobUpdate]:
+    def feed(self, piece: bytes) -> Iterator[JobUpdate]:
+        """The updates that a piece of the stream completes. A line ends with a line feed alone: what else ends lines to
+        Unicode, and to httpx, is text of an event, such as the U+0085 that a failed program may have printed."""
+        *lines, self._line = (self._line + piece).split(b"\n")
+        for line in lines:
+            yield from self._read(line.removesuffix(b"\r").decode(errors="replace"))
+
+    def _read(self, line: str) -> Iterator[JobUpdate]:
         if line:
             name, _, value = line.partition(":")
             value = value.removeprefix(" ")

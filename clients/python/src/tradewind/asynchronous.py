@@ -124,9 +124,9 @@ class AsyncClient:
                         if response.status_code not in _call.PASSING:
                             _call.check(response)
                     else:
-                        async for line in response.aiter_lines():
+                        async for piece in response.aiter_bytes():
                             broken = 0.0
-                            for update in events.feed(line):
+                            for update in events.feed(piece):
                                 yield update
             except httpx.TransportError as err:
                 failure = err

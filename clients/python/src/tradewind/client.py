@@ -125,9 +125,9 @@ class Client:
                         if response.status_code not in _call.PASSING:
                             _call.check(response)
                     else:
-                        for line in response.iter_lines():
+                        for piece in response.iter_bytes():
                             broken = 0.0
-                            yield from events.feed(line)
+                            yield from events.feed(piece)
             except httpx.TransportError as err:
                 failure = err
             if events.over:

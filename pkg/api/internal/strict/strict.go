@@ -40,6 +40,20 @@ func Empty(op *huma.Operation, r *http.Request) *huma.ErrorDetail {
 	return nil
 }
 
+// NoNumber finds a number that is none: NaN is neither below the least nor above the most of any.
+func NoNumber(op *huma.Operation, r *http.Request) *huma.ErrorDetail {
+	query := r.URL.Query()
+	for _, p := range op.Parameters {
+		if p.In != "query" || p.Schema == nil || p.Schema.Type != huma.TypeNumber {
+			continue
+		}
+		if f, err := strconv.ParseFloat(query.Get(p.Name), 64); err == nil && math.IsNaN(f) {
+			return &huma.ErrorDetail{Message: "not a number", Location: "query." + p.Name, Value: query.Get(p.Name)}
+		}
+	}
+	return nil
+}
+
 func takesEmpty(s *huma.Schema) bool {
 	switch s.Type {
 	case huma.TypeBoolean, huma.TypeInteger, huma.TypeNumber:
