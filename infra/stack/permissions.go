@@ -339,6 +339,8 @@ func (d *deployment) prices() {
 	for _, fn := range []string{events.FnOptimize, events.FnSubmit, events.FnBid, events.FnTick, events.FnReconcile} {
 		d.grant(fn, "CatalogueRead", []string{"s3:GetObject"}, catalog)
 	}
+	// There is none before the first refresh; without it S3 says of what is not there that it is forbidden.
+	d.grant(events.FnOptimize, "CatalogueMissing", []string{"s3:ListBucket"}, *d.work.BucketArn())
 }
 
 // global is the ARN of something that belongs to no region.

@@ -60,3 +60,18 @@ func (t template) topicStatements(topic string) (out []map[string]any) {
 	}
 	return out
 }
+
+// S3 answers 403 for what is not there to whoever may not list the bucket, and emulators 404 (Amazon S3 API reference,
+// GetObject). These functions go on where an object is missing, and warn or fail where it is forbidden.
+func TestWhoLooksForWhatMayBeMissingMayList(t *testing.T) {
+	d := deployed()(t)
+	work, _ := d.named(t, "AWS::S3::Bucket", "BucketName", "tradewind-work-${AWS::AccountId}-${AWS::Region}")
+	for _, fn := range []string{"optimize", "refresh", "submit", "api"} {
+		if !slices.ContainsFunc(d.statements(), func(s statement) bool {
+			return s.role == "tradewind-"+fn && s.effect == "Allow" && slices.Contains(s.actions, "s3:ListBucket") &&
+				slices.Contains(s.resources, "<"+work+".Arn>")
+		}) {
+			t.Errorf("%s is told that what is missing is forbidden", fn)
+		}
+	}
+}

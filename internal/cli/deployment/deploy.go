@@ -295,8 +295,8 @@ func (a app) assemble(ctx context.Context, t *deploy.Target, o *deployOptions) (
 	return assembly, b.Assets(), nil
 }
 
-// destroyAWS deletes the stacks of a deployment, those of other regions first. Where the first is gone, what lies beside
-// it is still removed: the call that deleted it may not have got that far.
+// destroyAWS deletes the stacks of a deployment, those of other regions first. Where the first is gone, what lies
+// beside it is still removed: the call that deleted it may not have got that far.
 func (a app) destroyAWS(ctx context.Context, t *deploy.Target, o *deployOptions) error {
 	name := o.settings.Name
 	out, err := t.Outputs(ctx, name)
