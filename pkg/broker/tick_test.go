@@ -51,7 +51,9 @@ tasks:
 			if spec.Offer.Zone != "" {
 				place += "/" + spec.Offer.Zone
 			}
-			ticks = append(ticks, events.PriceTick{Offer: place + "/" + spec.Offer.InstanceType, USD: 2.5 * spec.Offer.USDPerHour})
+			ticks = append(ticks, events.PriceTick{
+				Offer: place + "/" + spec.Offer.InstanceType, USD: 2.5 * spec.Offer.USDPerHour,
+			})
 		}
 	}
 	tick := events.New("dear", "test", w.now, events.MarketTicked{Prices: ticks})

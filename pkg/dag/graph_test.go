@@ -139,7 +139,8 @@ func TestGraphHasTheEdgesOfTheJob(t *testing.T) {
 		g := j.Graph()
 		var out, in []Edge
 		for task := range j.Tasks {
-			if from, to := j.EdgesFrom(task), j.EdgesTo(task); !slices.Equal(from, g.Out(task)) || !slices.Equal(to, g.In(task)) {
+			from, to := j.EdgesFrom(task), j.EdgesTo(task)
+			if !slices.Equal(from, g.Out(task)) || !slices.Equal(to, g.In(task)) {
 				t.Fatalf("edges %v from %d and %v to it, of %v and %v", from, task, to, g.Out(task), g.In(task))
 			}
 			for k, child := range g.Children(task) {
