@@ -16,9 +16,11 @@ import (
 )
 
 const (
-	lockWait   = 100 * time.Millisecond // for one that is just ending
-	allocBytes = 4 << 20                // by which bbolt's file grows
-	mmapBytes  = 256 << 20              // readers wait while a larger file is mapped anew
+	// lockWait is for one that is just ending. Of one that was killed, a process that it was starting has the file for a
+	// moment more.
+	lockWait   = 2 * time.Second
+	allocBytes = 4 << 20   // by which bbolt's file grows
+	mmapBytes  = 256 << 20 // readers wait while a larger file is mapped anew
 )
 
 // openBolt opens bbolt, locks it, makes the bucket and counts the opening. bbolt trusts its file and panics, or
