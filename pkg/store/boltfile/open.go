@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// lockWait is for one that is just ending. Of one that was killed, a process that it was starting has the file for a
-	// moment more.
+	// lockWait is for one that is just ending. Of one that was killed, a process that it was starting has the file for
+	// a moment more.
 	lockWait   = 2 * time.Second
 	allocBytes = 4 << 20   // by which bbolt's file grows
 	mmapBytes  = 256 << 20 // readers wait while a larger file is mapped anew
