@@ -35,8 +35,8 @@ func (d *deployment) watch() {
 	d.dashboard()
 }
 
-// mayAlarm lets the account's alarms publish to their topic. The topic's own policy, which refuses plain HTTP, has taken
-// the place of SNS's default one, which would have let them.
+// mayAlarm lets the account's alarms publish to their topic. The topic's own policy, which refuses plain HTTP, has
+// taken the place of SNS's default one, which would have let them.
 func (d *deployment) mayAlarm() {
 	d.alarms.AddToResourcePolicy(awsiam.NewPolicyStatement(&awsiam.PolicyStatementProps{
 		Sid: jsii.String("Alarms"), Actions: jsii.Strings("sns:Publish"), Resources: jsii.Strings(*d.alarms.TopicArn()),

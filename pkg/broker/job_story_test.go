@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
 // TestJobStories plays the files of testdata/jobs: what becomes of one job that is submitted, refused, interrupted,
@@ -46,11 +47,7 @@ func (s *office) prices(factor float64) error {
 		for _, c := range s.cloud {
 			spec, ok := c.clusters[id]
 			o := spec.Offer
-			place := o.Cloud + "/" + o.Region
-			if o.Zone != "" {
-				place += "/" + o.Zone
-			}
-			offer := place + "/" + o.InstanceType
+			offer := record.Where(o) + "/" + o.InstanceType
 			if ok && spec.Offer.Spot && !seen[offer] {
 				seen[offer] = true
 				ticks = append(ticks, events.PriceTick{Offer: offer, USD: spec.Offer.USDPerHour * factor})

@@ -27,8 +27,8 @@ func (s *cut) Commit(ctx context.Context, tx store.Tx) error {
 	return s.Store.Commit(ctx, tx)
 }
 
-// TestATickThatIsToldAgainStillAsksForPlans: one that was killed after it had written its prices finds them written when
-// it is delivered again, and what is planned on the dear market is planned anew nevertheless.
+// TestATickThatIsToldAgainStillAsksForPlans: one that was killed after it had written its prices finds them written
+// when it is delivered again, and what is planned on the dear market is planned anew nevertheless.
 func TestATickThatIsToldAgainStillAsksForPlans(t *testing.T) {
 	w := newBench(t)
 	spec, err := read.Job("j.yaml", strings.NewReader(`apiVersion: tradewind/v1
@@ -47,12 +47,8 @@ tasks:
 	var ticks []events.PriceTick
 	for _, c := range w.cloud {
 		for _, spec := range c.clusters {
-			place := spec.Offer.Cloud + "/" + spec.Offer.Region
-			if spec.Offer.Zone != "" {
-				place += "/" + spec.Offer.Zone
-			}
 			ticks = append(ticks, events.PriceTick{
-				Offer: place + "/" + spec.Offer.InstanceType, USD: 2.5 * spec.Offer.USDPerHour,
+				Offer: record.Where(spec.Offer) + "/" + spec.Offer.InstanceType, USD: 2.5 * spec.Offer.USDPerHour,
 			})
 		}
 	}

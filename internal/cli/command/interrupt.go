@@ -79,31 +79,34 @@ func (i *Interrupts) OnLeave(f func()) {
 
 // Context ends with the first interrupt, or its parent.
 func (i *Interrupts) Context(parent context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(parent)
-	go func() {
-		select {
-		case <-i.first:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, cancel
+	return Within(parent, i.first)
 }
 
 // Until is Context until hold is called, and ends with its parent alone from then on: for what is opened within it and
 // is to outlast an interrupt, of which somebody else takes care.
 func (i *Interrupts) Until(parent context.Context) (ctx context.Context, hold func()) {
-	ctx, cancel := context.WithCancel(parent)
 	held := make(chan struct{})
+	ctx, _ = within(parent, i.first, held)
+	return ctx, sync.OnceFunc(func() { close(held) })
+}
+
+// Within ends when stop is closed, or with its parent.
+func Within(parent context.Context, stop <-chan struct{}) (context.Context, context.CancelFunc) {
+	return within(parent, stop, nil)
+}
+
+// within is Within until held is closed.
+func within(parent context.Context, stop, held <-chan struct{}) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(parent)
 	go func() {
 		select {
-		case <-i.first:
+		case <-stop:
 			cancel()
 		case <-held:
 		case <-ctx.Done():
 		}
 	}()
-	return ctx, sync.OnceFunc(func() { close(held) })
+	return ctx, cancel
 }
 
 // First is closed by the first interrupt.

@@ -56,15 +56,8 @@ func open(ctx context.Context, b Asked, w Where, v client.Visiting, p Process) (
 
 // ask has the broker open a visit, unless the person has had enough before it answers.
 func ask(ctx context.Context, b Asked, w Where, v client.Visiting, p Process) (*client.Visit, error) {
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := command.Within(ctx, p.Interrupted)
 	defer cancel()
-	go func() {
-		select {
-		case <-p.Interrupted:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
 	return b.OpenVisit(ctx, w.Job, w.Task, v)
 }
 

@@ -211,15 +211,7 @@ func DecideLease(l Losing, ledger record.Ledger, purses []record.Purse, cfg reco
 	if l.Task.Service != "" && !l.current() { // another takes its place: that one has the money
 		return DecideLost(l, record.OutcomeBudget, reason, now), 0
 	}
-	l.Cluster.Outcome, l.Cluster.Reason = record.OutcomeBudget, reason
 	l.Cluster.Seq++
 	l.Cluster.Command = string(wire.Stop)
-	l.Attempt.Outcome, l.Attempt.Reason, l.Attempt.Ended = record.OutcomeBudget, reason, now
-	d.Put(record.ClusterKey(l.Cluster.ID), l.Cluster)
-	d.Put(record.AttemptKey(l.Cluster.Job, l.Cluster.Task, l.Cluster.Attempt), l.Attempt)
-	d.Emit(events.TaskFailed{
-		Job: l.Cluster.Job, Task: l.Cluster.Task, Attempt: l.Cluster.Attempt, Cluster: l.Cluster.ID, ExitCode: -1,
-		Final: true, Message: reason,
-	})
-	return d, 0
+	return l.last(record.OutcomeBudget, reason, reason, now), 0
 }

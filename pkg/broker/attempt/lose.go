@@ -135,16 +135,22 @@ func DecideSilent(l Losing, reason string, now time.Time) (d record.Decision) {
 	if !counts || l.Task.Silent < MostSilent || l.Job.State == record.JobEnding || l.Job.State.Over() {
 		return DecideLost(l, record.OutcomeLost, reason, now)
 	}
-	cl := &l.Cluster
-	cl.Outcome, cl.Reason = record.OutcomeLost, reason
-	l.Attempt.Outcome, l.Attempt.Reason, l.Attempt.Ended = cl.Outcome, reason, now
 	l.Task.State, l.Task.Reason, l.Task.EndedAt = record.TaskFailed, reason, now
-	d.Put(record.ClusterKey(cl.ID), *cl)
+	d = l.last(record.OutcomeLost, reason, fmt.Sprintf("it has lost its agent %d times in a row, with nothing saved "+
+		"in between: does it take all memory of its machines? The last time: %s", l.Task.Silent, reason), now)
+	d.Put(record.TaskKey(l.Cluster.Job, l.Cluster.Task), l.Task)
+	return d
+}
+
+// last ends an attempt after which its task is not tried again; message is why.
+func (l Losing) last(outcome record.Outcome, reason, message string, now time.Time) (d record.Decision) {
+	cl := l.Cluster
+	cl.Outcome, cl.Reason = outcome, reason
+	l.Attempt.Outcome, l.Attempt.Reason, l.Attempt.Ended = outcome, reason, now
+	d.Put(record.ClusterKey(cl.ID), cl)
 	d.Put(record.AttemptKey(cl.Job, cl.Task, cl.Attempt), l.Attempt)
-	d.Put(record.TaskKey(cl.Job, cl.Task), l.Task)
 	d.Emit(events.TaskFailed{Job: cl.Job, Task: cl.Task, Attempt: cl.Attempt, Cluster: cl.ID, ExitCode: -1, Final: true,
-		Message: fmt.Sprintf("it has lost its agent %d times in a row, with nothing saved in between: does it take "+
-			"all memory of its machines? The last time: %s", l.Task.Silent, reason)})
+		Message: message})
 	return d
 }
 

@@ -156,8 +156,9 @@ func (s *stage) again() {
 	task.State, task.Attempt, task.Plan = record.TaskAdmitted, s.no, job.Plan.Version
 	s.put(record.TaskKey("j", 1), task)
 	s.put(record.AttemptKey("j", 1, s.no), record.Attempt{Job: "j", Task: 1, Number: s.no, Plan: task.Plan, Offer: made.Offer,
-		OfferID: made.OfferID, Nodes: made.Nodes, VCPU: made.VCPU, Admitted: s.now, MaxUSD: made.MaxUSD, ReservedUSD: made.ReservedUSD,
-		Resumed: task.Progress, ResumedFrom: task.Checkpoint.Prefix})
+		OfferID: made.OfferID, Nodes: made.Nodes, VCPU: made.VCPU, Admitted: s.now, MaxUSD: made.MaxUSD,
+		ReservedUSD: made.ReservedUSD,
+		Resumed:     task.Progress, ResumedFrom: task.Checkpoint.Prefix})
 }
 
 func (s *stage) play(d *datadriven.TestData) {
