@@ -44,6 +44,18 @@ func (e Event) Type() string { return e.Data.Type() }
 // MarshalJSON writes the CloudEvents 1.0 JSON envelope. Attributes and fields that came with a
 // parsed event and are unknown here are kept.
 func (e Event) MarshalJSON() ([]byte, error) {
+	data, err := e.marshalData()
+	if err != nil {
+		return nil, fmt.Errorf("events: %s: %w", e.Data.Type(), err)
+	}
+	if body, ok := e.marshalPlain(data); ok {
+		return body, nil
+	}
+	return e.marshalAny(data)
+}
+
+// marshalAny writes any CloudEvent.
+func (e Event) marshalAny(data []byte) ([]byte, error) {
 	ce := event.New()
 	if e.envelope != nil {
 		ce = e.envelope.Clone()
@@ -53,10 +65,6 @@ func (e Event) MarshalJSON() ([]byte, error) {
 	ce.SetType(e.Data.Type())
 	ce.SetSubject(e.Data.Subject())
 	ce.SetTime(e.Time)
-	data, err := e.marshalData()
-	if err != nil {
-		return nil, fmt.Errorf("events: %s: %w", e.Data.Type(), err)
-	}
 	ce.SetDataContentType(event.ApplicationJSON)
 	ce.DataEncoded = data
 	body, err := ce.MarshalJSON()
@@ -127,25 +135,47 @@ type plain struct {
 	Source      string         `json:"source"`
 	Type        string         `json:"type"`
 	Subject     string         `json:"subject"`
-	Time        time.Time      `json:"time"`
 	ContentType string         `json:"datacontenttype"`
+	Time        time.Time      `json:"time"`
 	Data        jsontext.Value `json:"data"`
 }
+
+// valid says whether an envelope can be written and read without the general writer and reader, which change nothing in
+// it.
+func (p *plain) valid() bool {
+	return p.SpecVersion == event.CloudEventsVersionV1 && p.ContentType == event.ApplicationJSON &&
+		p.Data.Kind() == '{' && !p.Time.IsZero() && strings.TrimSpace(p.ID) != "" &&
+		strings.TrimSpace(p.Subject) != "" && p.Source != "" && strings.Trim(p.Source, sourceLetters) == ""
+}
+
+// marshalPlain writes what has no extension attributes, in a small part of the time that marshalAny takes.
+func (e Event) marshalPlain(data []byte) ([]byte, bool) {
+	p := plain{
+		event.CloudEventsVersionV1, e.ID, e.Source, e.Data.Type(), e.Data.Subject(), event.ApplicationJSON,
+		e.Time.UTC(), data,
+	}
+	trimmed := strings.TrimSpace(p.ID) == p.ID && strings.TrimSpace(p.Subject) == p.Subject
+	if e.envelope != nil || !p.valid() || !trimmed {
+		return nil, false
+	}
+	body, err := jsonv2.Marshal(&p, jsontext.PreserveRawStrings(true))
+	return body, err == nil
+}
+
+// exact reads the payload of a type to the letter, and in one pass.
+var exact = jsonv2.JoinOptions(json.DefaultOptionsV1(), json.ReportErrorsWithLegacySemantics(false),
+	jsonv2.MatchCaseInsensitiveNames(false), jsonv2.RejectUnknownMembers(true))
 
 // parsePlain reads what Tradewind itself has written, in a small part of the time that it takes to read all that a
 // CloudEvent may be. What is not plain it leaves to parseAny: to keep what is unknown, and to say what is wrong.
 func parsePlain(body []byte) (Event, bool) {
 	var p plain
-	strict := jsonv2.RejectUnknownMembers(true)
-	err := jsonv2.Unmarshal(body, &p, strict)
+	err := jsonv2.Unmarshal(body, &p, jsonv2.RejectUnknownMembers(true))
 	known, ok := registry()[p.Type]
-	if err != nil || !ok || p.SpecVersion != event.CloudEventsVersionV1 || p.ContentType != event.ApplicationJSON ||
-		p.Data.Kind() != '{' || p.Time.IsZero() || strings.TrimSpace(p.ID) == "" ||
-		strings.TrimSpace(p.Subject) == "" || p.Source == "" || strings.Trim(p.Source, sourceLetters) != "" {
+	if err != nil || !ok || !p.valid() {
 		return Event{}, false
 	}
 	target := reflect.New(reflect.TypeOf(known.zero))
-	exact := jsonv2.JoinOptions(json.DefaultOptionsV1(), jsonv2.MatchCaseInsensitiveNames(false), strict)
 	if jsonv2.Unmarshal(p.Data, target.Interface(), exact) != nil {
 		return Event{}, false
 	}

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"pgregory.net/rapid"
 )
 
 func written(t testing.TB, d Data) []byte {
@@ -74,6 +76,34 @@ func FuzzPlain(f *testing.F) {
 		quick.Time = full.Time
 		if !reflect.DeepEqual(quick, full) {
 			t.Errorf("%s is\n%#v, in full\n%#v", body, quick, full)
+		}
+	})
+}
+
+// TestPlainIsWrittenAsInFull: what is written is the same event, whichever way it is.
+func TestPlainIsWrittenAsInFull(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.OneOf(rapid.SampledFrom([]string{"", " ", " a", "a ", "<&>", "\u2028", "\t", `"`, "\xff", "ü"}),
+			rapid.StringMatching(`[a-z0-9-]{1,12}`), rapid.String())
+		at := time.Unix(rapid.Int64Range(-1e10, 1e10).Draw(t, "s"), rapid.Int64Range(0, 1e9).Draw(t, "ns"))
+		e := New(text.Draw(t, "id"), "tradewind/"+text.Draw(t, "source"), at.In(time.FixedZone("", 3600)),
+			DAGReplan{Job: text.Draw(t, "job"), Reason: text.Draw(t, "reason")})
+		data, err := e.marshalData()
+		if err != nil {
+			t.Fatal(err)
+		}
+		plain, ok := e.marshalPlain(data)
+		if !ok {
+			t.Skip()
+		}
+		full, err := e.marshalAny(data)
+		if err != nil {
+			t.Fatalf("%s cannot be written in full: %v", plain, err)
+		}
+		got, err := parseAny(plain)
+		want, wrong := parseAny(full)
+		if err != nil || wrong != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s is\n%+v (%v), in full\n%+v (%v)", plain, got, err, want, wrong)
 		}
 	})
 }

@@ -53,7 +53,8 @@ func (h *host) fresh() {
 	}
 	h.broker = broker.New(cfg, broker.Ports{
 		Data: data, AtOnce: 1,
-		Store: w.store, Bus: w.bus, Clouds: w.cloudPorts(), Planner: w.planner, Moves: moves(), Tokens: seal,
+		Store: w.store, Decoded: w.decoded, Bus: w.bus,
+		Clouds: w.cloudPorts(), Planner: w.planner, Moves: moves(), Tokens: seal,
 		Now:     func() time.Time { return w.Now },
 		Policy:  func(context.Context) *scheduler.Policy { return w.rules.Policy },
 		Objects: w.users, Prices: priceSource{w},

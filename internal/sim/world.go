@@ -9,6 +9,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/sim/timeline"
 	"github.com/tradewind-broker/tradewind/internal/sim/weather"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
@@ -28,6 +29,7 @@ type world struct {
 	idle    []*coroutine
 
 	store   *recordStore
+	decoded *book.Decoded // by the checker and all hosts
 	bus     *messageBus
 	clouds  []*provider
 	sky     *weather.Sky
@@ -72,10 +74,10 @@ func newWorld(seed uint64, opt Options, f weather.Faults) *world {
 		Timeline: timeline.New(seed, opt.Keep, opt.History),
 		opt:      opt, cfg: config(seed, opt.steady), faults: f, rand: newSources(seed, opt.steady),
 	}
-	w.store = newRecordStore(w)
+	w.store, w.decoded = newRecordStore(w), book.NewDecoded()
 	w.bus = newMessageBus(w)
 	w.sky = weather.New(w.Timeline, &w.faults, opt.Traces, w.outbid)
-	w.check = check.New(w.Timeline, w.sky, w.cfg, w.store.mem, w)
+	w.check = check.New(w.Timeline, w.sky, w.cfg, w.store.mem, w.decoded, w)
 	for _, name := range weather.CloudNames() {
 		w.clouds = append(w.clouds, newProvider(w, name))
 	}

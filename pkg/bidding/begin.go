@@ -39,6 +39,7 @@ func NewBegin(ctx context.Context, l Live) (*Begin, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer table.free()
 	n := (b.Slack + 1) * (b.Work + 1)
 	b.Above, b.Below = make([]float32, n), make([]float32, n)
 	for work := 0; work <= b.Work; work++ {

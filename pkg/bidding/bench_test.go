@@ -3,8 +3,10 @@ package bidding_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/bidding"
+	"github.com/tradewind-broker/tradewind/pkg/market"
 )
 
 // BenchmarkBuild builds the table that RESULTS.md reports: 64 levels × 168 hours of work × 168 hours of time.
@@ -34,4 +36,21 @@ func denseModel(n int) bidding.Model {
 		}
 	}
 	return m
+}
+
+// BenchmarkWorth builds what a broker keeps for a task on a spot market that has moved thirty times.
+func BenchmarkWorth(b *testing.B) {
+	prices := &market.Online{}
+	at := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
+	for i := range 30 {
+		at = at.Add(time.Duration(40+i*17%90) * time.Minute)
+		prices.Observe(at, 0.3+0.1*float64(i*7%5))
+	}
+	l := bidding.Live{Prices: prices, USD: 0.4, OnDemandUSD: 1, Work: 6, Left: 11, LossesPerHour: 0.05, Restart: 0.3}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := bidding.NewWorth(context.Background(), l); err != nil {
+			b.Fatal(err)
+		}
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"sync"
 )
 
 // Holding is what a task runs on when a step begins.
@@ -80,7 +81,7 @@ func build(ctx context.Context, m Model, work, time, slack int) (*Table, error) 
 			t.pt[q*t.stride+s] = m.P[s*n+q]
 		}
 	}
-	t.v = make([]float32, (time+1)*t.kinds*t.rows*t.stride)
+	t.v = newCells((time + 1) * t.kinds * t.rows * t.stride)
 	s := newStepper(t)
 	for left := 1; left <= time; left++ {
 		if err := ctx.Err(); err != nil {
@@ -89,6 +90,27 @@ func build(ctx context.Context, m Model, work, time, slack int) (*Table, error) 
 		s.fill(left)
 	}
 	return t, nil
+}
+
+// cells are those of tables that are done with: a broker makes a table for each task that it bids for, of a few hundred
+// KiB, and keeps what it says alone.
+var cells sync.Pool // of *[]float32
+
+// newCells returns so many zeros.
+func newCells(n int) []float32 {
+	v, _ := cells.Get().(*[]float32)
+	if v == nil || cap(*v) < n {
+		return make([]float32, n)
+	}
+	clear((*v)[:n])
+	return (*v)[:n]
+}
+
+// free gives the cells of a table to the next one. It must not be asked any more.
+func (t *Table) free() {
+	v := t.v
+	t.v = nil
+	cells.Put(&v)
 }
 
 func (t *Table) offset(left int, kind Holding, slack int) int {
@@ -298,6 +320,9 @@ func (t *Table) Cost(work, time float64, s int, on Holding) float64 {
 	}
 	lo, tight := int(min(work, float64(t.work))), int(slack)
 	fw, fs := min(work, float64(t.work))-float64(lo), slack-float64(tight)
+	if fw < 1e-9 && fs == 0 {
+		return t.at(lo, tight, s, on)
+	}
 	if fw < 1e-9 {
 		return (1-fs)*t.at(lo, tight, s, on) + fs*t.at(lo, tight+1, s, on)
 	}

@@ -54,12 +54,22 @@ func NewWorth(ctx context.Context, l Live) (*Worth, error) {
 	if err != nil {
 		return nil, err
 	}
-	for slack := 0; slack <= w.Slack; slack++ {
-		for work := 0; work <= w.Work; work++ {
-			// With too little slack to lose a whole step the broker, which looks more often, decides by the clock.
-			usd := table.worthOfStep(float64(max(work, 1)), float64(max(work, 1)+max(slack, open)))
-			w.USD = append(w.USD, float32(usd/step))
+	defer table.free()
+	w.USD = make([]float32, (w.Slack+1)*(w.Work+1))
+	for slack := min(open, w.Slack); slack <= w.Slack; slack++ {
+		row := w.USD[slack*(w.Work+1):][:w.Work+1]
+		for work := range row {
+			if work == 1 {
+				row[1] = row[0] // what is left is a step, or less
+				continue
+			}
+			whole := max(work, 1)
+			row[work] = float32(table.worthOfStep(float64(whole), float64(whole+max(slack, open))) / step)
 		}
+	}
+	// With too little slack to lose a whole step the broker, which looks more often, decides by the clock.
+	for slack := range min(open, w.Slack) {
+		copy(w.USD[slack*(w.Work+1):][:w.Work+1], w.USD[min(open, w.Slack)*(w.Work+1):])
 	}
 	return w, nil
 }
@@ -88,13 +98,17 @@ func (l *Live) model(step float64) Model {
 // out.
 func (t *Table) worthOfStep(work, time float64) float64 {
 	worth, gain := 0.0, 0.0 // at the level before: what staying is worth, and how much that is above its price
+	stays := t.model.Fallback || t.mayRisk(work, time)
 	for q := range t.levels {
 		if t.model.fresh(q) {
 			break // the twins come after the levels
 		}
 		usd := float64(t.model.spotUSD(q, int(time)))
-		c := t.Choose(work, time, q, usd, OnSpot)
-		most := c.OnDemand - (c.Spot - usd)
+		rest := never64 // of staying
+		if stays && usd < never64 {
+			rest = t.costAfter(work, time, q, OnSpot, OnSpot)
+		}
+		most := t.model.OnDemandUSD + t.costAfter(work, time, q, OnSpot, OnDemand) - rest
 		switch {
 		case most >= usd:
 			worth, gain = most, most-usd

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/inputs"
 	"github.com/tradewind-broker/tradewind/pkg/broker/pool"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
@@ -65,9 +66,11 @@ type Hook interface {
 
 // Ports are what a host hands to the broker.
 type Ports struct {
-	Store  store.Store
-	Bus    bus.Bus                // for the relay, and for events that no record goes with
-	Clouds map[string]cloud.Cloud // by catalogue name
+	Store store.Store
+	// Decoded is what several brokers of one process keep of this store, as a simulator has; nil is each its own.
+	Decoded *book.Decoded
+	Bus     bus.Bus                // for the relay, and for events that no record goes with
+	Clouds  map[string]cloud.Cloud // by catalogue name
 	// NoOthers says that the host has made certain that no machines are left on clouds which are not in Clouds.
 	NoOthers bool
 	Planner  Planner
@@ -149,6 +152,9 @@ func New(cfg record.Config, p Ports) *Broker {
 	b := &Broker{Ports: p, log: log}
 	b.AtOnce = cmp.Or(p.AtOnce, 16)
 	b.Loader = unit.NewLoader(p.Store, p.Now, cfg)
+	if p.Decoded != nil {
+		b.Share(p.Decoded)
+	}
 	b.Done = b.told
 	if p.Bus != nil {
 		b.Publish = b.publish

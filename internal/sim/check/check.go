@@ -8,12 +8,11 @@ import (
 	"strings"
 	"time"
 
-	json "github.com/go-json-experiment/json/v1"
-
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/sim/planner"
 	"github.com/tradewind-broker/tradewind/internal/sim/timeline"
 	"github.com/tradewind-broker/tradewind/internal/sim/weather"
+	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
@@ -117,6 +116,7 @@ type Checker struct {
 	sky      *weather.Sky
 	cfg      record.Config
 	store    *mem.Store
+	decoded  *book.Decoded
 	world    World
 	Stormy   bool // the broker's own parts are to fail
 	Data     Objects
@@ -227,9 +227,10 @@ type Job struct {
 }
 
 // New makes one for a world in which nothing has happened yet.
-func New(t *timeline.Timeline, s *weather.Sky, cfg record.Config, records *mem.Store, world World) *Checker {
+func New(t *timeline.Timeline, s *weather.Sky, cfg record.Config, records *mem.Store,
+	decoded *book.Decoded, world World) *Checker {
 	return &Checker{
-		Timeline: t, sky: s, cfg: cfg, store: records, world: world, wantedBy: map[string]*Wanted{},
+		Timeline: t, sky: s, cfg: cfg, store: records, decoded: decoded, world: world, wantedBy: map[string]*Wanted{},
 		labels: map[string]map[string]string{},
 		noPlan: map[string]noPlan{}, outputs: map[string]bool{}, idle: map[*Machine]time.Duration{},
 		Jobs: map[string]*Job{}, byName: map[string]*Job{}, queues: map[string]record.Queue{},
@@ -373,10 +374,12 @@ func (c *Checker) touch(s *Job) {
 
 // decode reads a record as written; the zero value when it was deleted.
 func decode[T any](c *Checker, w *store.Write) (v T) {
-	if w.Op == store.Put {
-		if err := json.Unmarshal(w.Body, &v); err != nil {
-			c.Violatef(InvErrors, "record %s: %v", w.Key, err)
-		}
+	if w.Op != store.Put {
+		return v
+	}
+	v, err := book.Decode[T](c.decoded, w.Key, w.Body)
+	if err != nil {
+		c.Violatef(InvErrors, "%v", err)
 	}
 	return v
 }

@@ -256,7 +256,7 @@ func (c *Checker) anyBlock(at time.Time) bool {
 		if !strings.HasPrefix(r.Key.Partition, "blocks") {
 			continue
 		}
-		if b := decode[record.Block](c, &store.Write{Op: store.Put, Body: r.Body}); b.Until.After(at) {
+		if b := decode[record.Block](c, &store.Write{Op: store.Put, Key: r.Key, Body: r.Body}); b.Until.After(at) {
 			return true
 		}
 	}

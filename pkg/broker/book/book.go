@@ -164,7 +164,7 @@ func Get[T any](r Reader, key store.Key) (value T, found bool, err error) {
 	if err != nil || s.Body == nil {
 		return value, false, err
 	}
-	value, err = decode[T](r.Cache().records, s)
+	value, err = Decode[T](r.Cache().records, s.Key, s.Body)
 	return value, err == nil, err
 }
 
@@ -176,7 +176,7 @@ func List[T any](r Reader, partition, prefix string, limit int) ([]T, error) {
 	}
 	out := make([]T, len(found))
 	for i, s := range found {
-		if out[i], err = decode[T](r.Cache().records, s); err != nil {
+		if out[i], err = Decode[T](r.Cache().records, s.Key, s.Body); err != nil {
 			return nil, err
 		}
 	}

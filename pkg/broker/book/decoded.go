@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	jsonv2 "github.com/go-json-experiment/json"
 	json "github.com/go-json-experiment/json/v1"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
@@ -14,44 +15,61 @@ import (
 // decodedBytes bounds the records that are kept decoded, which take about three times what they take as JSON.
 const decodedBytes = 12 << 20
 
-// decodedRecords keeps records as they were last decoded. Most are read again and again before they change, and to copy
-// one costs a small part of what it costs to decode it. A record is the same as long as its bytes are: its version says
+// Decoded keeps records as they were last decoded. Most are read again and again before they change, and to copy one
+// costs a small part of what it costs to decode it. A record is the same as long as its bytes are: its version says
 // less, as those begin anew where a record is removed and made again.
-type decodedRecords struct {
+type Decoded struct {
 	*recent[store.Key]
+	read   bool     // keeps nothing but what was decoded
 	owners sync.Map // of func(reflect.Value), by type
 	taken  sync.Map // as well, for values that were never stored: see asStored
+}
+
+// NewDecoded makes a cache for several brokers of one process, such as a simulator's, which have one store. It keeps
+// what one of them has decoded, and nothing as one of them wrote it: what the others read has been through JSON, as it
+// has where each is a process of its own.
+func NewDecoded() *Decoded {
+	return &Decoded{recent: newRecent[store.Key](decodedBytes), read: true}
 }
 
 // decodedRecord is a record as JSON and as a *T, neither of which anybody changes.
 type decodedRecord struct {
 	body  []byte
 	value any
+	own   func(reflect.Value) // makes a copy of *value own all it refers to
 }
 
-// decode reads the record of a slot. What it returns is the caller's own.
-func decode[T any](k *decodedRecords, s *Slot) (value T, err error) {
-	own := ownerOf(&k.owners, reflect.TypeFor[T](), nil)
-	if d, ok := k.Get(s.Key).(*decodedRecord); ok && own != nil && bytes.Equal(d.body, s.Body) {
+// Decode reads a record. What it returns is the caller's own.
+func Decode[T any](k *Decoded, key store.Key, body []byte) (value T, err error) {
+	if d, ok := k.Get(key).(*decodedRecord); ok && bytes.Equal(d.body, body) {
 		if kept, ok := d.value.(*T); ok {
 			value = *kept
-			own(reflect.ValueOf(&value).Elem())
+			d.own(reflect.ValueOf(&value).Elem())
 			return value, nil
 		}
 	}
-	if err := json.Unmarshal(s.Body, &value); err != nil {
-		return value, fmt.Errorf("broker: record %s: %w", s.Key, err)
+	if err := Unmarshal(body, &value); err != nil {
+		return value, fmt.Errorf("broker: record %s: %w", key, err)
 	}
-	if own != nil {
+	if own := ownerOf(&k.owners, reflect.TypeFor[T](), nil); own != nil {
 		kept := value
 		own(reflect.ValueOf(&kept).Elem())
-		k.Put(s.Key, &decodedRecord{s.Body, &kept}, 3*len(s.Body))
+		k.Put(key, &decodedRecord{body, &kept, own}, 3*len(body))
 	}
 	return value, nil
 }
 
+// Unmarshal reads what is stored as encoding/json does, but in one pass: what is no JSON is found out on the way, and a
+// value that could not be read may be filled in part.
+func Unmarshal(body []byte, value any) error { return jsonv2.Unmarshal(body, value, onePass) }
+
+var onePass = jsonv2.JoinOptions(json.DefaultOptionsV1(), json.ReportErrorsWithLegacySemantics(false))
+
 // wrote keeps a record as it was encoded, of which the value stays the caller's.
-func (d *decodedRecords) wrote(key store.Key, body []byte, value any) {
+func (d *Decoded) wrote(key store.Key, body []byte, value any) {
+	if d.read {
+		return
+	}
 	v := reflect.ValueOf(value)
 	own := ownerOf(&d.taken, v.Type(), asStored)
 	if own == nil {
@@ -60,7 +78,7 @@ func (d *decodedRecords) wrote(key store.Key, body []byte, value any) {
 	kept := reflect.New(v.Type())
 	kept.Elem().Set(v)
 	own(kept.Elem())
-	d.Put(key, &decodedRecord{body, kept.Interface()}, 3*len(body))
+	d.Put(key, &decodedRecord{body, kept.Interface(), ownerOf(&d.owners, v.Type(), nil)}, 3*len(body))
 }
 
 // asStored makes a time what is read of it: without the reading of the monotonic clock, which stands still while a

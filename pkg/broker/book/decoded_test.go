@@ -119,6 +119,31 @@ func TestWhatWasWrittenIsReadAsItIsStored(t *testing.T) {
 	}
 }
 
+// TestWhatIsSharedHasBeenThroughJSON: of several brokers of one process, none finds a record as another one wrote it.
+func TestWhatIsSharedHasBeenThroughJSON(t *testing.T) {
+	one, other, shared := NewKept(0), NewKept(0), NewDecoded()
+	one.Share(shared)
+	other.Share(shared)
+	type forgetful struct {
+		Name   string
+		Secret string `json:"-"`
+	}
+	key := store.Key{Partition: "p", Sort: "s"}
+	body, err := one.Encode(record.Write{Key: key, Value: forgetful{"n", "not stored"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range []*Kept{one, other} {
+		if v, err := Decode[forgetful](k.Records(), key, body); err != nil || v != (forgetful{Name: "n"}) {
+			t.Errorf("got %+v (%v)", v, err)
+		}
+	}
+	before := shared.Get(key)
+	if _, err := Decode[forgetful](other.Records(), key, body); err != nil || before == nil || shared.Get(key) != before {
+		t.Errorf("it is decoded once for each of them (%v)", err)
+	}
+}
+
 func TestWhatWasUsedLastIsKept(t *testing.T) {
 	r := newRecent[int](100)
 	for i := range 1000 {

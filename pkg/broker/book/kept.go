@@ -9,10 +9,18 @@ import (
 // change, and records as they were last decoded.
 type Kept struct {
 	Blobs   *recent[record.BlobKey]
-	records *decodedRecords
+	records *Decoded
 }
 
 // NewKept makes a cache of blobs up to so many bytes, and of decoded records.
 func NewKept(blobBytes int) *Kept {
-	return &Kept{newRecent[record.BlobKey](blobBytes), &decodedRecords{recent: newRecent[store.Key](decodedBytes)}}
+	return &Kept{newRecent[record.BlobKey](blobBytes), &Decoded{recent: newRecent[store.Key](decodedBytes)}}
+}
+
+// Records is what is kept of records.
+func (k *Kept) Records() *Decoded { return k.records }
+
+// Share keeps decoded records in a cache that others use too. It comes before all else.
+func (k *Kept) Share(d *Decoded) {
+	k.records = d
 }

@@ -3,7 +3,6 @@ package pool
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -11,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	json "github.com/go-json-experiment/json/v1"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
@@ -69,7 +67,7 @@ func (k *poolsKnown) noted(u *unit.Unit, committed bool) {
 			continue
 		}
 		c.Version++
-		if !committed || c.Blind || c.Body == nil || p.take(c.Record) != nil {
+		if !committed || c.Blind || c.Body == nil || p.take(u.Cache(), c.Record) != nil {
 			p.unknown = true
 		}
 	}
@@ -90,13 +88,13 @@ func (k *poolsKnown) part(key store.Key) *partKnown {
 }
 
 // take takes over a record, unless a newer one is known.
-func (p *partKnown) take(r store.Record) error {
+func (p *partKnown) take(kept *book.Kept, r store.Record) error {
 	if r.Version < p.record.Version && !p.unknown {
 		return nil
 	}
-	var part record.Partition
-	if err := json.Unmarshal(r.Body, &part); err != nil {
-		return fmt.Errorf("broker: record %s: %w", r.Key, err)
+	part, err := book.Decode[record.Partition](kept.Records(), r.Key, r.Body)
+	if err != nil {
+		return err
 	}
 	p.Partition, p.record, p.unknown = part, r, false
 	return nil
@@ -335,7 +333,7 @@ func (b *Keeper) readParts(ctx context.Context, pool, prefix string) (map[int]*p
 				out[index] = &partKnown{record: store.Record{Key: record.PartitionKey(pool, index)}}
 				out[index].Seen = map[string]time.Time{}
 			}
-			if err := out[index].read(r, rest); err != nil {
+			if err := out[index].read(b.Cache(), r, rest); err != nil {
 				return nil, err
 			}
 		}
@@ -344,14 +342,14 @@ func (b *Keeper) readParts(ctx context.Context, pool, prefix string) (map[int]*p
 }
 
 // read takes over a record of the partition: its own, or the beat of a machine.
-func (p *partKnown) read(r store.Record, name string) error {
+func (p *partKnown) read(kept *book.Kept, r store.Record, name string) error {
 	machine, isBeat := strings.CutPrefix(name, record.BeatInfix)
 	if !isBeat {
-		return p.take(r)
+		return p.take(kept, r)
 	}
-	var beat record.Beat
-	if err := json.Unmarshal(r.Body, &beat); err != nil {
-		return fmt.Errorf("broker: record %s: %w", r.Key, err)
+	beat, err := book.Decode[record.Beat](kept.Records(), r.Key, r.Body)
+	if err != nil {
+		return err
 	}
 	p.Seen[machine] = beat.At
 	return nil

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	json "github.com/go-json-experiment/json/v1"
+	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
@@ -88,6 +89,9 @@ func loadBlob[T any](ctx context.Context, s store.Store, job string, b record.Bl
 	for i := range keys {
 		keys[i] = b.Key(job, i)
 	}
+	if b.Bytes > maxBlobBytes {
+		return nil, errors.New("broker: blob over the limit")
+	}
 	records, err := s.Get(ctx, keys...)
 	if err != nil {
 		return nil, err
@@ -99,18 +103,28 @@ func loadBlob[T any](ctx context.Context, s store.Store, job string, b record.Bl
 	for i, r := range records {
 		readers[i] = bytes.NewReader(r.Body)
 	}
-	zr, err := gzip.NewReader(io.MultiReader(readers...))
-	if err != nil {
-		return nil, fmt.Errorf("broker: %s of %s: %w", b.Name, job, err)
-	}
-	if b.Bytes > maxBlobBytes {
-		return nil, errors.New("broker: blob over the limit")
-	}
 	value := new(T)
-	if err := json.NewDecoder(io.LimitReader(zr, int64(b.Bytes))).Decode(value); err != nil {
+	if err := unpack(io.MultiReader(readers...), b.Bytes, value); err != nil {
 		return nil, fmt.Errorf("broker: %s of %s: %w", b.Name, job, err)
 	}
 	return value, nil
+}
+
+// unzips are readers to be used again, as zips are writers.
+var unzips = sync.Pool{New: func() any { return new(gzip.Reader) }}
+
+// unpack reads what Pack has compressed, of so many bytes.
+func unpack(from io.Reader, n int, value any) error {
+	zr := unzips.Get().(*gzip.Reader) //nolint:forcetypeassert // it has no others
+	defer unzips.Put(zr)
+	if err := zr.Reset(from); err != nil {
+		return err
+	}
+	body := make([]byte, n)
+	if _, err := io.ReadFull(zr, body); err != nil {
+		return err
+	}
+	return book.Unmarshal(body, value)
 }
 
 // cached loads a blob through the cache. What it returns is shared: it must not be changed.

@@ -54,6 +54,12 @@ type Transactor struct {
 	Done, Conflicted func(*Unit)
 }
 
+// Cache is what the process keeps of what it has read.
+func (b *Transactor) Cache() *book.Kept { return b.kept }
+
+// Share keeps decoded records in a cache that others use too. It comes before all else.
+func (b *Transactor) Share(d *book.Decoded) { b.kept.Share(d) }
+
 // Now is the moment by the broker's clock, in UTC.
 func (b *Transactor) Now() time.Time { return b.clock().UTC() }
 
