@@ -2,7 +2,6 @@ package broker
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"maps"
 	"slices"
@@ -125,7 +124,7 @@ func (b *Broker) walkSome(ctx context.Context, fn, after string, resting func(qu
 		var ids []string
 		for _, r := range index {
 			var i record.JobIndex
-			if err := json.Unmarshal(r.Body, &i); err == nil && u.Now.Before(i.RestsUntil) {
+			if err := book.Unmarshal(r.Body, &i); err == nil && u.Now.Before(i.RestsUntil) {
 				resting(i.Queue)
 			} else {
 				ids = append(ids, r.Key.Sort)

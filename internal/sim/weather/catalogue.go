@@ -2,6 +2,7 @@ package weather
 
 import (
 	"slices"
+	"sync"
 
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
@@ -14,10 +15,15 @@ type Listing struct {
 	OnDemandUSD, SpotUSD              float64
 	Accelerator                       string
 	Accelerators                      float64
+
+	id string // of those of the catalogue
 }
 
 // ID is the catalogue's ID of a listing, without a market.
-func (l Listing) ID() string {
+func (l *Listing) ID() string {
+	if l.id != "" {
+		return l.id
+	}
 	return l.Cloud + "/" + l.Region + "/" + l.Zone + "/" + l.InstanceType
 }
 
@@ -27,8 +33,11 @@ func (l Listing) Offer(spot bool, usd float64) cloud.Offer {
 		USDPerHour: usd, Accelerator: l.Accelerator, AccelCount: l.Accelerators}
 }
 
-// Catalogue lists what a world sells. A big machine is faster for tasks whose author says so, never slower.
-func Catalogue() []Listing {
+// Catalogue lists what a world sells: one list for all, which nobody changes. A big machine is faster for tasks whose
+// author says so, never slower.
+var Catalogue = sync.OnceValue(catalogue)
+
+func catalogue() []Listing {
 	type zone struct{ cloud, region, zone string }
 	zones := []zone{
 		{"aws", "us-east-1", "use1-az1"}, {"aws", "us-east-1", "use1-az2"}, {"aws", "eu-west-1", "euw1-az1"},
@@ -43,14 +52,17 @@ func Catalogue() []Listing {
 	for i, z := range zones {
 		tilt := 1 + 0.03*float64(i) // no two zones cost the same
 		list = append(list,
-			Listing{z.cloud, z.region, z.zone, small[z.cloud], 4, 0.19 * tilt, 0.07 * tilt, "", 0},
-			Listing{z.cloud, z.region, z.zone, big[z.cloud], 16, 0.68 * tilt, 0.26 * tilt, "", 0},
+			Listing{z.cloud, z.region, z.zone, small[z.cloud], 4, 0.19 * tilt, 0.07 * tilt, "", 0, ""},
+			Listing{z.cloud, z.region, z.zone, big[z.cloud], 16, 0.68 * tilt, 0.26 * tilt, "", 0, ""},
 		)
 	}
 	for i, z := range zones { // behind the others: what worlds draw for those stays
 		tilt := 1 + 0.03*float64(i)
 		list = append(list,
-			Listing{z.cloud, z.region, z.zone, fast[z.cloud], 8, 2.5 * tilt, FastUSD * tilt, Fast, 1})
+			Listing{z.cloud, z.region, z.zone, fast[z.cloud], 8, 2.5 * tilt, FastUSD * tilt, Fast, 1, ""})
+	}
+	for i := range list {
+		list[i].id = list[i].ID()
 	}
 	return list
 }

@@ -58,7 +58,8 @@ func (s *Sky) Quote(id string, usd float64) {
 
 // ListingOf is the ID of an offer's listing.
 func ListingOf(o cloud.Offer) string {
-	return Listing{Cloud: o.Cloud, Region: o.Region, Zone: o.Zone, InstanceType: o.InstanceType}.ID()
+	l := Listing{Cloud: o.Cloud, Region: o.Region, Zone: o.Zone, InstanceType: o.InstanceType}
+	return l.ID()
 }
 
 // BidOf is the most that somebody who launches machines pays for an hour of one.

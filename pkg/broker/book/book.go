@@ -54,13 +54,21 @@ type Book struct {
 
 // New makes a book that knows nothing yet but what a process keeps.
 func New(k *Kept) *Book {
-	return &Book{Slots: map[store.Key]*Slot{}, Spans: map[Span]bool{}, Kept: k, blobs: map[record.BlobKey]any{}}
+	return &Book{Slots: map[store.Key]*Slot{}, Kept: k}
 }
 
 // Add takes in a record that is not known.
 func (k *Book) Add(s *Slot) {
 	k.Slots[s.Key] = s
 	k.Order = append(k.Order, s)
+}
+
+// AddSpan notes that all of a span is known.
+func (k *Book) AddSpan(r Span) {
+	if k.Spans == nil {
+		k.Spans = map[Span]bool{}
+	}
+	k.Spans[r] = true
 }
 
 // Blob returns a blob that was read, nil where it was not. What was asked for once stays in the book, whatever the
@@ -71,14 +79,21 @@ func (k *Book) Blob(key record.BlobKey) any {
 	}
 	v := k.Kept.Blobs.Get(key)
 	if v != nil {
-		k.blobs[key] = v
+		k.keepBlob(key, v)
 	}
 	return v
 }
 
+func (k *Book) keepBlob(key record.BlobKey, value any) {
+	if k.blobs == nil {
+		k.blobs = map[record.BlobKey]any{}
+	}
+	k.blobs[key] = value
+}
+
 // AddBlob takes in a blob of so many bytes.
 func (k *Book) AddBlob(key record.BlobKey, value any, size int) {
-	k.blobs[key] = value
+	k.keepBlob(key, value)
 	k.Kept.Blobs.Put(key, value, size)
 }
 

@@ -135,8 +135,11 @@ func owner(t reflect.Type, times func(reflect.Value)) (own func(reflect.Value), 
 				return
 			}
 			fresh := reflect.MakeMapWithSize(t, v.Len())
+			name, value := reflect.New(t.Key()).Elem(), reflect.New(t.Elem()).Elem()
 			for entry := v.MapRange(); entry.Next(); {
-				fresh.SetMapIndex(entry.Key(), entry.Value())
+				name.SetIterKey(entry)
+				value.SetIterValue(entry)
+				fresh.SetMapIndex(name, value)
 			}
 			v.Set(fresh)
 		}, known && each == nil

@@ -236,7 +236,7 @@ func (s *stage) supply(of *book.Book, l book.Lacking) {
 		add(key)
 	}
 	for _, span := range l.Spans {
-		of.Spans[span] = true
+		of.AddSpan(span)
 		for key := range s.records {
 			if key.Partition == span.Partition && strings.HasPrefix(key.Sort, span.Prefix) {
 				add(key)

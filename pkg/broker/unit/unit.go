@@ -128,7 +128,7 @@ func (u *Unit) FindAll(r book.Span) ([]*book.Slot, error) {
 
 // loadSpan loads the records of a partition by prefix.
 func (u *Unit) loadSpan(r book.Span) error {
-	u.Spans[r] = true
+	u.AddSpan(r)
 	after := ""
 	for {
 		records, more, err := u.store.Query(u.Ctx, r.Partition, r.Prefix, store.Page{After: after, Limit: r.Limit})
