@@ -6,12 +6,9 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
-	"strings"
 	"time"
 
 	"github.com/cloudevents/sdk-go/v2/event"
-	jsonv2 "github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 	json "github.com/go-json-experiment/json/v1"
 )
 
@@ -127,64 +124,6 @@ func parseAny(body []byte) (Event, error) {
 	out.keepUnknown(&ce, raw, known.fields)
 	return out, nil
 }
-
-// plain is an envelope as MarshalJSON writes it, without extension attributes.
-type plain struct {
-	SpecVersion string         `json:"specversion"`
-	ID          string         `json:"id"`
-	Source      string         `json:"source"`
-	Type        string         `json:"type"`
-	Subject     string         `json:"subject"`
-	ContentType string         `json:"datacontenttype"`
-	Time        time.Time      `json:"time"`
-	Data        jsontext.Value `json:"data"`
-}
-
-// valid says whether an envelope can be written and read without the general writer and reader, which change nothing in
-// it.
-func (p *plain) valid() bool {
-	return p.SpecVersion == event.CloudEventsVersionV1 && p.ContentType == event.ApplicationJSON &&
-		p.Data.Kind() == '{' && !p.Time.IsZero() && strings.TrimSpace(p.ID) != "" &&
-		strings.TrimSpace(p.Subject) != "" && p.Source != "" && strings.Trim(p.Source, sourceLetters) == ""
-}
-
-// marshalPlain writes what has no extension attributes, in a small part of the time that marshalAny takes.
-func (e Event) marshalPlain(data []byte) ([]byte, bool) {
-	p := plain{
-		event.CloudEventsVersionV1, e.ID, e.Source, e.Data.Type(), e.Data.Subject(), event.ApplicationJSON,
-		e.Time.UTC(), data,
-	}
-	trimmed := strings.TrimSpace(p.ID) == p.ID && strings.TrimSpace(p.Subject) == p.Subject
-	if e.envelope != nil || !p.valid() || !trimmed {
-		return nil, false
-	}
-	body, err := jsonv2.Marshal(&p, jsontext.PreserveRawStrings(true))
-	return body, err == nil
-}
-
-// exact reads the payload of a type to the letter, and in one pass.
-var exact = jsonv2.JoinOptions(json.DefaultOptionsV1(), json.ReportErrorsWithLegacySemantics(false),
-	jsonv2.MatchCaseInsensitiveNames(false), jsonv2.RejectUnknownMembers(true))
-
-// parsePlain reads what Tradewind itself has written, in a small part of the time that it takes to read all that a
-// CloudEvent may be. What is not plain it leaves to parseAny: to keep what is unknown, and to say what is wrong.
-func parsePlain(body []byte) (Event, bool) {
-	var p plain
-	err := jsonv2.Unmarshal(body, &p, jsonv2.RejectUnknownMembers(true))
-	known, ok := registry()[p.Type]
-	if err != nil || !ok || !p.valid() {
-		return Event{}, false
-	}
-	target := reflect.New(reflect.TypeOf(known.zero))
-	if jsonv2.Unmarshal(p.Data, target.Interface(), exact) != nil {
-		return Event{}, false
-	}
-	data, ok := target.Elem().Interface().(Data)
-	return Event{ID: p.ID, Source: p.Source, Time: p.Time, Data: data}, ok
-}
-
-// sourceLetters are what the sources are made of that Tradewind gives its events: such a one is a URI reference.
-const sourceLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-/"
 
 // keepUnknown remembers the received envelope only where it holds more than the type does.
 func (e *Event) keepUnknown(ce *event.Event, raw []byte, known map[string]struct{}) {

@@ -83,8 +83,9 @@ func FuzzPlain(f *testing.F) {
 // TestPlainIsWrittenAsInFull: what is written is the same event, whichever way it is.
 func TestPlainIsWrittenAsInFull(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		text := rapid.OneOf(rapid.SampledFrom([]string{"", " ", " a", "a ", "<&>", "\u2028", "\t", `"`, "\xff", "ü"}),
-			rapid.StringMatching(`[a-z0-9-]{1,12}`), rapid.String())
+		simple := rapid.StringMatching(`[a-z0-9-]{1,12}`)
+		odd := rapid.SampledFrom([]string{"", " ", " a", "a ", "<&>", "\u2028", "\t", `"`, `\`, "\xff", "ü", "\b"})
+		text := rapid.OneOf(simple, simple, simple, simple, odd, rapid.String())
 		at := time.Unix(rapid.Int64Range(-1e10, 1e10).Draw(t, "s"), rapid.Int64Range(0, 1e9).Draw(t, "ns"))
 		e := New(text.Draw(t, "id"), "tradewind/"+text.Draw(t, "source"), at.In(time.FixedZone("", 3600)),
 			DAGReplan{Job: text.Draw(t, "job"), Reason: text.Draw(t, "reason")})
@@ -94,7 +95,7 @@ func TestPlainIsWrittenAsInFull(t *testing.T) {
 		}
 		plain, ok := e.marshalPlain(data)
 		if !ok {
-			t.Skip()
+			return
 		}
 		full, err := e.marshalAny(data)
 		if err != nil {

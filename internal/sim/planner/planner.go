@@ -50,7 +50,7 @@ const Committed = "commitment-"
 
 // choice is one offer for one task.
 type choice struct {
-	weather.Listing
+	*weather.Listing
 	spot  bool
 	mine  int           // of a reserved one, how many there are; 0 is none
 	vcpus int           // of one that is committed to, how many vCPUs there are; 0 is none
@@ -142,7 +142,9 @@ func (g *planning) task(i int) {
 		return
 	}
 	slowest := time.Duration(0) // on demand, for spot to fall back on
-	for n, l := range g.list {
+	g.options[i] = make([]choice, 0, len(g.list))
+	for n := range g.list {
+		l := &g.list[n]
 		if !suits(t, l) {
 			continue
 		}
@@ -201,7 +203,7 @@ func (g *planning) own(t *dag.Task, c choice) (all []choice) {
 }
 
 // suits says whether a machine has what a task asks for.
-func suits(t *dag.Task, l weather.Listing) bool {
+func suits(t *dag.Task, l *weather.Listing) bool {
 	return slices.ContainsFunc(t.Resources, func(r dag.Resources) bool {
 		return r.CPUs.Holds(l.VCPU) && (r.Cloud == "" || r.Cloud == l.Cloud) &&
 			(r.Region == "" || r.Region == l.Region) &&
@@ -217,7 +219,7 @@ func allows(t *dag.Task, c choice) bool {
 	})
 }
 
-func (g *planning) option(t *dag.Task, facts record.TaskFacts, l weather.Listing, spot bool) choice {
+func (g *planning) option(t *dag.Task, facts record.TaskFacts, l *weather.Listing, spot bool) choice {
 	c := choice{Listing: l, spot: spot, rate: l.OnDemandUSD}
 	if spot {
 		c.rate = l.SpotUSD
@@ -239,6 +241,9 @@ func (g *planning) option(t *dag.Task, facts record.TaskFacts, l weather.Listing
 }
 
 func (g *planning) blocked(c choice) bool {
+	if len(g.in.Blocks) == 0 {
+		return false
+	}
 	o := c.offer()
 	return slices.ContainsFunc(g.in.Blocks, func(b record.Block) bool { return b.Covers(o, g.in.Now) })
 }

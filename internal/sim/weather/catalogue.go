@@ -28,7 +28,7 @@ func (l *Listing) ID() string {
 }
 
 // Offer is what is bought on a market, at a price.
-func (l Listing) Offer(spot bool, usd float64) cloud.Offer {
+func (l *Listing) Offer(spot bool, usd float64) cloud.Offer {
 	return cloud.Offer{Cloud: l.Cloud, Region: l.Region, Zone: l.Zone, InstanceType: l.InstanceType, Spot: spot,
 		USDPerHour: usd, Accelerator: l.Accelerator, AccelCount: l.Accelerators}
 }
