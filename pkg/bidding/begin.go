@@ -18,8 +18,8 @@ type Begin struct {
 	Slack     int     `json:"slack"`
 	// Above and Below are USD per hour and machine, at slack·(Work+1)+work. Above 0 never waits, Below 0 has no upper
 	// price.
-	Above []float32 `json:"above"`
-	Below []float32 `json:"below"`
+	Above Cells `json:"above"`
+	Below Cells `json:"below"`
 }
 
 // BeginGain is the least share of what beginning now is expected to cost that waiting has to save: the levels of a

@@ -29,7 +29,7 @@ type Worth struct {
 	Work      int     `json:"work"`
 	Slack     int     `json:"slack"`
 	// USD is per hour and machine: USD[slack·(Work+1)+work], slack being the time that is left beyond the work.
-	USD []float32 `json:"usd"`
+	USD Cells `json:"usd"`
 }
 
 // The size of a Worth.
