@@ -198,6 +198,16 @@ func List[T any](r Reader, partition, prefix string, limit int) ([]T, error) {
 	return out, nil
 }
 
+// Look is Get for who reads alone: what it returns is shared, and must not be changed.
+func Look[T any](r Reader, key store.Key) (value *T, found bool, err error) {
+	s, err := r.Find(key)
+	if err != nil || s.Body == nil {
+		return nil, false, err
+	}
+	value, err = look[T](r.Cache().records, s.Key, s.Body)
+	return value, err == nil, err
+}
+
 // InSpan are those of some slots that hold a record of a span, by key.
 func InSpan(slots []*Slot, r Span) []*Slot {
 	var found []*Slot

@@ -59,6 +59,17 @@ func Decode[T any](k *Decoded, key store.Key, body []byte) (value T, err error) 
 	return value, nil
 }
 
+// look reads a record that is shared: it must not be changed.
+func look[T any](k *Decoded, key store.Key, body []byte) (*T, error) {
+	if d, ok := k.Get(key).(*decodedRecord); ok && bytes.Equal(d.body, body) {
+		if kept, ok := d.value.(*T); ok {
+			return kept, nil
+		}
+	}
+	value, err := Decode[T](k, key, body)
+	return &value, err
+}
+
 // Unmarshal reads what is stored as encoding/json does, but in one pass: what is no JSON is found out on the way, and a
 // value that could not be read may be filled in part.
 func Unmarshal(body []byte, value any) error { return jsonv2.Unmarshal(body, value, onePass) }

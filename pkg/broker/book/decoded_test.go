@@ -52,6 +52,25 @@ func TestWhatGetReturnsIsTheCallersOwn(t *testing.T) {
 	}
 }
 
+// TestWhoLooksIsShownWhatIsStored, and what others have got of it stays their own.
+func TestWhoLooksIsShownWhatIsStored(t *testing.T) {
+	k, key := NewKept(0), store.Key{Partition: "p", Sort: "s"}
+	const body = `{"name":"n","nodes":[{"devices":[1,2]}]}`
+	readStored(t, k, key, body).Nodes[0].Devices[0] = 9
+	of := New(k)
+	of.Seed(store.Record{Key: key, Version: 1, Body: []byte(body)})
+	of.Seed(store.Record{Key: store.Key{Partition: "p", Sort: "none"}})
+	for range 2 {
+		v, found, err := Look[stored](NewDraft(of, time.Time{}, 0), key)
+		if err != nil || !found || v.Name != "n" || v.Nodes[0].Devices[0] != 1 {
+			t.Errorf("got %+v, %v, %v", v, found, err)
+		}
+	}
+	if v, found, err := Look[stored](NewDraft(of, time.Time{}, 0), store.Key{Partition: "p", Sort: "none"}); found || err != nil {
+		t.Errorf("got %+v of what is not there (%v)", v, err)
+	}
+}
+
 func TestARecordThatIsMadeAnewIsDecodedAnew(t *testing.T) {
 	k, key := NewKept(0), store.Key{Partition: "p", Sort: "s"}
 	for _, name := range []string{"a", "b"} { // both are version 1

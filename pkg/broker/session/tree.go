@@ -138,12 +138,11 @@ func byName(queues []*record.Queue) map[string]*record.Queue {
 
 // Tree loads the queues that a session over one has to look at: those that share a quota with it.
 func Tree(u book.Reader, cfg record.Config, name string) ([]*record.Queue, error) {
-	q, err := QueueOf(u, cfg, name)
-	if err != nil {
+	if q, found, err := book.Look[record.Queue](u, record.QueueKey(name)); err != nil {
 		return nil, err
-	}
-	if q.Parent == "" && !q.Inner {
-		return []*record.Queue{&q}, nil
+	} else if !found || q.Parent == "" && !q.Inner {
+		q, err := QueueOf(u, cfg, name)
+		return []*record.Queue{&q}, err
 	}
 	all, err := book.List[record.Queue](u, record.PartQueues, "", 0)
 	if err != nil {
