@@ -53,10 +53,13 @@ func functions() ([]string, error) {
 	return names, nil
 }
 
-// build compiles a package as Lambda wants it: one static file named bootstrap. The tags leave out a runtime that only
-// go1.x had, and grpc's pages for debugging, whose templates have the linker keep every method of every type.
+// tags leave out a runtime that only go1.x had; grpc's pages for debugging, whose templates have the linker keep every
+// method of every type; and HTTP/2, which none of the services needs that functions call.
+const tags = "lambda.norpc,grpcnotrace,nethttpomithttp2"
+
+// build compiles a package as Lambda wants it: one static file named bootstrap.
 func build(ctx context.Context, pkg, arch, file string) error {
-	args := append([]string{"build", "-trimpath", "-ldflags", "-s -w", "-tags", "lambda.norpc,grpcnotrace"}, small()...)
+	args := append([]string{"build", "-trimpath", "-ldflags", "-s -w", "-tags", tags}, small()...)
 	stamp := exec.CommandContext(ctx, "go", append(args, "-o", file, pkg)...) //nolint:gosec // our own packages
 	stamp.Env = append(os.Environ(), "GOOS=linux", "GOARCH="+arch, "CGO_ENABLED=0")
 	stamp.Stdout, stamp.Stderr = os.Stderr, os.Stderr

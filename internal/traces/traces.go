@@ -11,14 +11,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	bridge "go.opentelemetry.io/contrib/bridges/prometheus"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
-	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
-	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
@@ -32,18 +28,25 @@ import (
 type Config struct {
 	Version string
 	Jobs    func(ctx context.Context, id string) (*view.JobDetail, error)
-	Metrics prometheus.Gatherer // nil sends none
-	Headers map[string]string   // of every request, beside those of the environment
+	// Metrics begins to send numbers too, of this very program; nil sends none. A function has none, and links no reader
+	// of them.
+	Metrics func(ctx context.Context, who *resource.Resource) (Numbers, error)
+	Headers map[string]string // of every request, beside those of the environment
 	// Now is the broker's clock, which may be quicker than the wall's: what is told of jobs is told by it.
 	Now func() time.Time
 	Log *slog.Logger
+}
+
+// Numbers are sent until they are shut down.
+type Numbers interface {
+	Shutdown(ctx context.Context) error
 }
 
 // Traces sends what a broker does to a collector. The nil Traces sends nothing.
 type Traces struct {
 	cfg    Config
 	spans  *sdktrace.TracerProvider
-	meters *sdkmetric.MeterProvider // nil where there are no metrics
+	meters Numbers // nil where there are no metrics
 	tracer trace.Tracer
 
 	mu     sync.Mutex
@@ -88,13 +91,9 @@ func Open(ctx context.Context, cfg Config) (*Traces, error) {
 		),
 	}
 	if cfg.Metrics != nil {
-		numbers, err := otlpmetrichttp.New(ctx)
-		if err != nil {
+		if t.meters, err = cfg.Metrics(ctx, who); err != nil {
 			return nil, fmt.Errorf("traces: %w", errors.Join(err, t.spans.Shutdown(ctx)))
 		}
-		t.meters = sdkmetric.NewMeterProvider(sdkmetric.WithResource(who), sdkmetric.WithReader(
-			sdkmetric.NewPeriodicReader(numbers, sdkmetric.WithProducer(
-				bridge.NewMetricProducer(bridge.WithGatherer(cfg.Metrics))))))
 	}
 	t.tracer = t.spans.Tracer("github.com/tradewind-broker/tradewind")
 	return t, nil

@@ -3,9 +3,10 @@ package grant
 import (
 	"fmt"
 	"net/url"
-	"regexp"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/tradewind-broker/tradewind/internal/names"
 )
 
 // MaxKey is how long an object's key may be, in bytes of UTF-8: what S3 and Google take.
@@ -130,7 +131,10 @@ func (o Object) EscapedKey() string {
 }
 
 // bucketName is what any of the clouds takes for a bucket or container. It has neither a port nor an escape.
-var bucketName = regexp.MustCompile(`^[a-zA-Z0-9$][a-zA-Z0-9._-]{0,221}$`)
+func bucketName(name string) bool {
+	const alone, within = names.Lower + names.Upper + names.Digits, "._-"
+	return name != "" && names.Made(name[:1], 1, 1, alone+"$") && names.Made(name[1:], 0, 221, alone+within)
+}
 
 // parse reads the URI of an object or of a prefix: its key may be empty, and may end in a slash.
 func parse(uri string) (Object, error) {
@@ -158,7 +162,7 @@ func parse(uri string) (Object, error) {
 		if o.Bucket != "" || u.Path == "" {
 			return bad("want file:///path")
 		}
-	} else if !bucketName.MatchString(o.Bucket) {
+	} else if !bucketName(o.Bucket) {
 		return bad("no bucket, or not the name of one")
 	}
 	if why := badKey(o.Key); why != "" {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/sdk/resource"
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/metrics"
@@ -18,7 +19,10 @@ func (h *Host) openTraces(ctx context.Context, counted prometheus.Gatherer) (*tr
 		return nil, nil
 	}
 	return traces.Open(ctx, traces.Config{
-		Version: h.opt.Version, Metrics: counted, Now: h.clock.Now, Log: h.log,
+		Version: h.opt.Version, Now: h.clock.Now, Log: h.log,
+		Metrics: func(ctx context.Context, who *resource.Resource) (traces.Numbers, error) {
+			return metrics.Send(ctx, who, counted)
+		},
 		Jobs: func(ctx context.Context, id string) (*view.JobDetail, error) { return h.broker.JobDetail(ctx, id) },
 	})
 }

@@ -4,8 +4,9 @@ package driver
 
 import (
 	"errors"
-	"regexp"
+	"strings"
 
+	"github.com/tradewind-broker/tradewind/internal/names"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
@@ -16,11 +17,11 @@ const (
 	CodeBadSpec    = "InvalidLaunch"     // no cloud could launch it
 )
 
-// the name of a cluster is a tag's value, which is looked for to the letter.
-var validCluster = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/=+@-]{0,254}$`)
-
-// ValidCluster says whether a cluster may have this name.
-func ValidCluster(name string) bool { return validCluster.MatchString(name) }
+// ValidCluster says whether a cluster may have this name. It is a tag's value, which is looked for to the letter.
+func ValidCluster(name string) bool {
+	const signs = "._:/=+@-"
+	return names.Made(name, 1, 255, names.Lower+names.Upper+names.Digits+signs) && !strings.Contains(signs, name[:1])
+}
 
 // Check refuses what no cloud could launch, with an error of kind Invalid; name is the cloud's.
 func Check(name string, spec cloud.LaunchSpec) error {

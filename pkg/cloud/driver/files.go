@@ -4,8 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
+
+	"github.com/tradewind-broker/tradewind/internal/names"
 )
 
 // MaxFile bounds a file of a bucket whose files are jobs, bytes: what a job file may have.
@@ -28,8 +29,6 @@ type Files interface {
 // DAGScheme is that of buckets whose files become jobs, beside those of AWS.
 const DAGScheme = "gs://"
 
-var validBucket = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]$`)
-
 // DAGPlace reads where files become jobs, gs://BUCKET or gs://BUCKET/FOLDER: the bucket's URL, and what names of
 // objects in it begin with. Of an empty text both are empty.
 func DAGPlace(text string) (bucket, prefix string, err error) {
@@ -37,7 +36,7 @@ func DAGPlace(text string) (bucket, prefix string, err error) {
 		return "", "", nil
 	}
 	name, prefix, _ := strings.Cut(strings.TrimPrefix(text, DAGScheme), "/")
-	if !strings.HasPrefix(text, DAGScheme) || !validBucket.MatchString(name) {
+	if !strings.HasPrefix(text, DAGScheme) || !names.Bucket(name) {
 		return "", "", fmt.Errorf("dags %q is not gs://BUCKET or gs://BUCKET/FOLDER", text)
 	}
 	if prefix != "" && !strings.HasSuffix(prefix, "/") {

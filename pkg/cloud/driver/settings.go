@@ -4,18 +4,21 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/tradewind-broker/tradewind/internal/names"
 )
 
 // ErrSettings says that a cloud's settings cannot be read.
 var ErrSettings = errors.New("settings of a cloud")
 
-var (
-	settingName  = regexp.MustCompile(`^[a-z][A-Za-z-]{0,30}$`)
-	settingValue = regexp.MustCompile(`^[!-+\--~]{1,500}$`) // ASCII without spaces and commas
-)
+// isSetting says whether a setting may have a name and a value: letters, and ASCII without spaces and commas.
+func isSetting(name, value string) bool {
+	odd := func(r rune) bool { return r <= ' ' || r > '~' || r == ',' }
+	return names.Made(name, 1, 31, names.Lower+names.Upper+"-") && strings.Contains(names.Lower, name[:1]) &&
+		value != "" && len(value) <= 500 && !strings.ContainsFunc(value, odd)
+}
 
 // ParseSettings reads NAME=VALUE by comma. Values hold neither spaces nor commas; a list's parts are joined by "+".
 func ParseSettings(text string) (map[string]string, error) {
@@ -25,7 +28,7 @@ func ParseSettings(text string) (map[string]string, error) {
 			continue
 		}
 		name, value, _ := strings.Cut(part, "=")
-		if !settingName.MatchString(name) || !settingValue.MatchString(value) {
+		if !isSetting(name, value) {
 			return nil, fmt.Errorf("%w: %.100q is no NAME=VALUE", ErrSettings, part)
 		}
 		if _, twice := out[name]; twice {
@@ -50,8 +53,6 @@ func Scheme(cloud string) string {
 	return map[string]string{"aws": "s3", "gcp": "gs", "azure": "azblob"}[cloud]
 }
 
-var storeName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]$`)
-
 // StoreURLs reads the setting "stores" of a cloud, REGION:BUCKET joined by "+", into the URLs of its regions' stores by
 // place, CLOUD:REGION. It fails with ErrSettings.
 func StoreURLs(cloud string, settings map[string]string) (map[string]string, error) {
@@ -65,7 +66,7 @@ func StoreURLs(cloud string, settings map[string]string) (map[string]string, err
 	}
 	for part := range strings.SplitSeq(settings["stores"], "+") {
 		region, bucket, _ := strings.Cut(part, ":")
-		if region == "" || !storeName.MatchString(bucket) {
+		if region == "" || !names.Bucket(bucket) {
 			return nil, fmt.Errorf("%w: stores: %.100q is no REGION:BUCKET", ErrSettings, part)
 		}
 		if out[cloud+":"+region] != "" {

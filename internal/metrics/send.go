@@ -1,0 +1,22 @@
+package metrics
+
+import (
+	"context"
+
+	"github.com/prometheus/client_golang/prometheus"
+	bridge "go.opentelemetry.io/contrib/bridges/prometheus"
+	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/resource"
+)
+
+// Send begins to send what is counted to the collector that the environment names, as who, until it is shut down.
+func Send(ctx context.Context, who *resource.Resource, counted prometheus.Gatherer) (*sdkmetric.MeterProvider, error) {
+	out, err := otlpmetrichttp.New(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return sdkmetric.NewMeterProvider(sdkmetric.WithResource(who), sdkmetric.WithReader(
+		sdkmetric.NewPeriodicReader(out, sdkmetric.WithProducer(
+			bridge.NewMetricProducer(bridge.WithGatherer(counted)))))), nil
+}
