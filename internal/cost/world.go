@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
-	"github.com/tradewind-broker/tradewind/internal/lambdahost/objects"
+	"github.com/tradewind-broker/tradewind/internal/lambdahost/logs"
 	"github.com/tradewind-broker/tradewind/internal/quiet"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
@@ -29,7 +29,7 @@ type world struct {
 	meter    *meter
 	table    *table
 	machines *shelf
-	logs     *objects.Logs
+	logs     *logs.Logs
 	brokers  map[string]*broker.Broker // by function: each sandbox has its own cache
 	queues   map[string]*queue
 	relayAt  time.Time
@@ -89,7 +89,7 @@ func newWorld(ctx context.Context, p broker.Planner, cfg record.Config, start ti
 		w.outbox = append(w.outbox, size)
 		w.relayLater()
 	}
-	w.logs = &objects.Logs{Store: w.table}
+	w.logs = &logs.Logs{Store: w.table}
 	w.machines = &shelf{world: w, live: map[string]cloud.LaunchSpec{}}
 	for _, fn := range append(events.Functions(), fnAPI, fnRelay) {
 		w.queues[fn] = &queue{}

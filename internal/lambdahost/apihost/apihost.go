@@ -20,6 +20,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/data"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/gateway"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/keys"
+	"github.com/tradewind-broker/tradewind/internal/lambdahost/logs"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/objects"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/policy"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
@@ -75,7 +76,7 @@ func New(h *lambdahost.Host) (*gateway.Gateway, error) {
 		Visits:   &api.Visits{Relay: relay.New(h.Ports.Store, h.Ports.Now, lookEvery)},
 		Identity: proofs,
 		Machines: &api.MachineTokens{Mint: ring.MintPool, Verify: ring.VerifyPool},
-		Logs:     &objects.Logs{Store: h.Ports.Store, Client: objects.NewClient(h), Bucket: h.Env.WorkBucket},
+		Logs:     &logs.Logs{Store: h.Ports.Store, Client: objects.NewClient(h), Bucket: h.Env.WorkBucket},
 	})
 	if err != nil {
 		return nil, err

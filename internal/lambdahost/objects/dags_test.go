@@ -2,7 +2,12 @@ package objects_test
 
 import (
 	"context"
+	"errors"
 	"io"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,6 +15,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/objects"
+	"github.com/tradewind-broker/tradewind/internal/lambdahost/objects/objectstest"
 )
 
 // file is a bucket with one file in it, and the tag that S3 gives it.
@@ -37,5 +43,32 @@ func TestAFileThatWasWrittenAgainHasTheTagOfWhatIsRead(t *testing.T) {
 		if body, err := io.ReadAll(r); string(body) != f.body || err != nil {
 			t.Errorf("%q: %q %v", told, body, err)
 		}
+	}
+}
+
+// TestARemarkGoesOnceItsFileIsAJob and nothing else, in no other bucket.
+func TestARemarkGoesOnceItsFileIsAJob(t *testing.T) {
+	b := &objectstest.Bucket{Objects: map[string][]byte{"a.yaml": nil, "a.yaml.error.txt": nil, "b.yaml.error.txt": nil}}
+	d := &objects.DAGs{Client: b, Bucket: "dags", Log: slog.New(slog.DiscardHandler)}
+	d.Accepted(t.Context(), events.ObjectCreated{Bucket: "others", Key: "b.yaml"})
+	d.Accepted(t.Context(), events.ObjectCreated{Bucket: "dags", Key: "a.yaml"})
+	if left := slices.Sorted(maps.Keys(b.Objects)); !slices.Equal(left, []string{"a.yaml", "b.yaml.error.txt"}) {
+		t.Errorf("left: %v", left)
+	}
+}
+
+func TestADAGFileThatIsGoneIsNoError(t *testing.T) {
+	d := &objects.DAGs{Client: &objectstest.Bucket{Objects: map[string][]byte{"a.yaml": []byte("name: a")}}, Bucket: "dags"}
+	for _, c := range []struct{ bucket, key string }{{"dags", "b.yaml"}, {"secrets", "a.yaml"}} {
+		if _, _, err := d.Open(t.Context(), events.ObjectCreated{Bucket: c.bucket, Key: c.key}); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+	r, _, err := d.Open(t.Context(), events.ObjectCreated{Bucket: "dags", Key: "a.yaml"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if body, err := io.ReadAll(r); err != nil || string(body) != "name: a" {
+		t.Errorf("%q %v", body, err)
 	}
 }

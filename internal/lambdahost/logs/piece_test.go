@@ -1,4 +1,4 @@
-package objects_test
+package logs_test
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tradewind-broker/tradewind/internal/lambdahost/objects/objectstest"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 	"github.com/tradewind-broker/tradewind/pkg/store/mem"
@@ -43,7 +44,7 @@ func TestAPieceIsCompressedWhereThatSavesAUnit(t *testing.T) {
 		{"noise of several", noise(5000), 5001, 5001, 0},
 		{"large noise", noise(20_000), 10, 100, 1},
 	} {
-		b := &bucket{objects: map[string][]byte{}}
+		b := &objectstest.Bucket{Objects: map[string][]byte{}}
 		table := mem.New()
 		l := sandbox(table, b)
 		for i, text := range []string{c.text, "and more\n"} { // which begins where it ends
@@ -57,8 +58,8 @@ func TestAPieceIsCompressedWhereThatSavesAUnit(t *testing.T) {
 				first = &r
 			}
 		}
-		if n := len(first.Body); n < c.least || n > c.most || len(b.objects) != c.objects {
-			t.Errorf("%s: a record of %d bytes, want %d to %d; %d objects", c.name, n, c.least, c.most, len(b.objects))
+		if n := len(first.Body); n < c.least || n > c.most || len(b.Objects) != c.objects {
+			t.Errorf("%s: a record of %d bytes, want %d to %d; %d objects", c.name, n, c.least, c.most, len(b.Objects))
 		}
 		all := c.text + "and more\n"
 		other := sandbox(table, b)
@@ -80,7 +81,7 @@ func TestARecordThatIsDamagedIsAnError(t *testing.T) {
 		if err := table.Commit(ctx, store.Tx{Writes: []store.Write{{Key: key, Op: store.Put, Body: []byte(body)}}}); err != nil {
 			t.Fatal(err)
 		}
-		if n, err := sandbox(table, &bucket{}).Read(ctx, log, 0, make([]byte, 10)); err == nil || !strings.Contains(err.Error(), "objects: ") {
+		if n, err := sandbox(table, &objectstest.Bucket{}).Read(ctx, log, 0, make([]byte, 10)); err == nil || !strings.Contains(err.Error(), "logs: ") {
 			t.Errorf("%q: %d bytes, %v", body, n, err)
 		}
 	}

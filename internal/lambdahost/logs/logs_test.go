@@ -1,68 +1,26 @@
-package objects_test
+package logs_test
 
 import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"io/fs"
-	"log/slog"
-	"maps"
-	"net/http"
-	"slices"
 	"testing"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/s3"
-	"github.com/aws/aws-sdk-go-v2/service/s3/types"
-	smithyhttp "github.com/aws/smithy-go/transport/http"
-
-	"github.com/tradewind-broker/tradewind/events"
-	"github.com/tradewind-broker/tradewind/internal/lambdahost/objects"
+	"github.com/tradewind-broker/tradewind/internal/lambdahost/logs"
+	"github.com/tradewind-broker/tradewind/internal/lambdahost/objects/objectstest"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/api"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 	"github.com/tradewind-broker/tradewind/pkg/store/mem"
 )
 
-// bucket is S3 in memory.
-type bucket struct {
-	objects map[string][]byte
-	puts    int
-}
-
-func (b *bucket) GetObject(_ context.Context, in *s3.GetObjectInput, _ ...func(*s3.Options)) (*s3.GetObjectOutput, error) {
-	body, ok := b.objects[*in.Key]
-	if !ok {
-		return nil, &types.NoSuchKey{}
-	}
-	if in.Range != nil {
-		var from, to int
-		if _, err := fmt.Sscanf(*in.Range, "bytes=%d-%d", &from, &to); err != nil {
-			return nil, err
-		}
-		body = body[from:min(to+1, len(body))]
-	}
-	return &s3.GetObjectOutput{Body: io.NopCloser(bytes.NewReader(body))}, nil
-}
-
-func (b *bucket) PutObject(_ context.Context, in *s3.PutObjectInput, _ ...func(*s3.Options)) (*s3.PutObjectOutput, error) {
-	b.puts++
-	if _, exists := b.objects[*in.Key]; exists && aws.ToString(in.IfNoneMatch) == "*" {
-		return nil, &smithyhttp.ResponseError{Response: &smithyhttp.Response{Response: &http.Response{StatusCode: http.StatusPreconditionFailed}}, Err: errors.New("exists")}
-	}
-	body, err := io.ReadAll(in.Body)
-	b.objects[*in.Key] = body
-	return &s3.PutObjectOutput{}, err
-}
-
 var (
 	log = api.Log{Job: "job-1", Attempt: "job-1.0.1", Rank: 0}
 	ctx = context.Background()
 )
 
-func read(t *testing.T, l *objects.Logs, from int64) string {
+func read(t *testing.T, l *logs.Logs, from int64) string {
 	t.Helper()
 	var out []byte
 	piece := make([]byte, 3000)
@@ -79,8 +37,8 @@ func read(t *testing.T, l *objects.Logs, from int64) string {
 }
 
 // sandbox is one of those that share a table and a bucket.
-func sandbox(table store.Store, b *bucket) *objects.Logs {
-	return &objects.Logs{Store: table, Client: b, Bucket: "work"}
+func sandbox(table store.Store, b *objectstest.Bucket) *logs.Logs {
+	return &logs.Logs{Store: table, Client: b, Bucket: "work"}
 }
 
 // counting counts what is asked of the table.
@@ -104,7 +62,7 @@ func (c *counting) Commit(ctx context.Context, tx store.Tx) error {
 }
 
 func TestALogIsWhatWasAppended(t *testing.T) {
-	b, table := &bucket{objects: map[string][]byte{}}, &counting{Store: mem.New()}
+	b, table := &objectstest.Bucket{Objects: map[string][]byte{}}, &counting{Store: mem.New()}
 	l := sandbox(table, b)
 	if _, err := l.Size(ctx, log); !errors.Is(err, api.ErrNoLog) {
 		t.Errorf("before the first piece: %v", err)
@@ -117,8 +75,8 @@ func TestALogIsWhatWasAppended(t *testing.T) {
 		}
 		want += piece
 	}
-	if b.puts != 2 {
-		t.Errorf("%d objects, want those of the large pieces", b.puts)
+	if b.Puts != 2 {
+		t.Errorf("%d objects, want those of the large pieces", b.Puts)
 	}
 	for _, from := range []int{0, 2, 5, 8000, 15_000, len(want) - 7, len(want) - 1, len(want)} {
 		if got := read(t, l, int64(from)); got != want[from:] {
@@ -131,10 +89,10 @@ func TestALogIsWhatWasAppended(t *testing.T) {
 }
 
 func TestWhatATryLeftBehindIsOfNoAccount(t *testing.T) {
-	b, table := &bucket{objects: map[string][]byte{}}, mem.New()
+	b, table := &objectstest.Bucket{Objects: map[string][]byte{}}, mem.New()
 	lost := &failing{Store: table}
 	long := []byte(noise(10_000))
-	if err := (&objects.Logs{Store: lost, Client: b, Bucket: "work"}).Append(ctx, log, 0, long); err == nil {
+	if err := (&logs.Logs{Store: lost, Client: b, Bucket: "work"}).Append(ctx, log, 0, long); err == nil {
 		t.Fatal("a piece without a record")
 	}
 	l := sandbox(table, b)
@@ -152,20 +110,20 @@ type failing struct{ store.Store }
 func (failing) Commit(context.Context, store.Tx) error { return store.ErrThrottled }
 
 func TestASandboxDoesNotAskWhatItKnows(t *testing.T) {
-	b, table := &bucket{objects: map[string][]byte{}}, &counting{Store: mem.New()}
+	b, table := &objectstest.Bucket{Objects: map[string][]byte{}}, &counting{Store: mem.New()}
 	l := sandbox(table, b)
 	for i := range int64(20) {
 		if err := l.Append(ctx, log, i, []byte("x")); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if table.queries > 0 || table.commits != 20 || b.puts > 0 {
-		t.Errorf("%d queries, %d commits, %d objects for 20 pieces", table.queries, table.commits, b.puts)
+	if table.queries > 0 || table.commits != 20 || b.Puts > 0 {
+		t.Errorf("%d queries, %d commits, %d objects for 20 pieces", table.queries, table.commits, b.Puts)
 	}
 }
 
 func TestWhoBeginsElsewhereIsToldWhereItEnds(t *testing.T) {
-	b := &bucket{objects: map[string][]byte{}}
+	b := &objectstest.Bucket{Objects: map[string][]byte{}}
 	table := mem.New()
 	one, two := sandbox(table, b), sandbox(table, b)
 	if err := one.Append(ctx, log, 0, []byte("hello")); err != nil {
@@ -190,24 +148,8 @@ func TestWhoBeginsElsewhereIsToldWhereItEnds(t *testing.T) {
 	}
 }
 
-func (b *bucket) DeleteObject(_ context.Context, in *s3.DeleteObjectInput, _ ...func(*s3.Options)) (*s3.DeleteObjectOutput, error) {
-	delete(b.objects, *in.Key)
-	return &s3.DeleteObjectOutput{}, nil
-}
-
-// TestARemarkGoesOnceItsFileIsAJob and nothing else, in no other bucket.
-func TestARemarkGoesOnceItsFileIsAJob(t *testing.T) {
-	b := &bucket{objects: map[string][]byte{"a.yaml": nil, "a.yaml.error.txt": nil, "b.yaml.error.txt": nil}}
-	d := &objects.DAGs{Client: b, Bucket: "dags", Log: slog.New(slog.DiscardHandler)}
-	d.Accepted(ctx, events.ObjectCreated{Bucket: "others", Key: "b.yaml"})
-	d.Accepted(ctx, events.ObjectCreated{Bucket: "dags", Key: "a.yaml"})
-	if left := slices.Sorted(maps.Keys(b.objects)); !slices.Equal(left, []string{"a.yaml", "b.yaml.error.txt"}) {
-		t.Errorf("left: %v", left)
-	}
-}
-
 func TestANameThatIsNoneIsRefused(t *testing.T) {
-	l := sandbox(mem.New(), &bucket{objects: map[string][]byte{}})
+	l := sandbox(mem.New(), &objectstest.Bucket{Objects: map[string][]byte{}})
 	for _, bad := range []api.Log{{Job: "../x", Attempt: "a"}, {Job: "j", Attempt: "a/b"}, {Job: "", Attempt: "a"}, {Job: "j", Attempt: "a", Rank: -1}} {
 		if err := l.Append(ctx, bad, 0, []byte("x")); !errors.Is(err, api.ErrNoLog) {
 			t.Errorf("%+v: %v", bad, err)
@@ -215,26 +157,10 @@ func TestANameThatIsNoneIsRefused(t *testing.T) {
 	}
 }
 
-func TestADAGFileThatIsGoneIsNoError(t *testing.T) {
-	d := &objects.DAGs{Client: &bucket{objects: map[string][]byte{"a.yaml": []byte("name: a")}}, Bucket: "dags"}
-	for _, c := range []struct{ bucket, key string }{{"dags", "b.yaml"}, {"secrets", "a.yaml"}} {
-		if _, _, err := d.Open(ctx, events.ObjectCreated{Bucket: c.bucket, Key: c.key}); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("%+v: %v", c, err)
-		}
-	}
-	r, _, err := d.Open(ctx, events.ObjectCreated{Bucket: "dags", Key: "a.yaml"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if body, err := io.ReadAll(r); err != nil || string(body) != "name: a" {
-		t.Errorf("%q %v", body, err)
-	}
-}
-
 // TestALongLogIsReadOnce reads a log of a thousand pieces from its beginning: each is looked at about once, not again by every read before it.
 func TestALongLogIsReadOnce(t *testing.T) {
 	table := &counting{Store: mem.New()}
-	l := &objects.Logs{Store: table, Client: &bucket{objects: map[string][]byte{}}, Bucket: "work"}
+	l := &logs.Logs{Store: table, Client: &objectstest.Bucket{Objects: map[string][]byte{}}, Bucket: "work"}
 	const pieces = 1000
 	var want []byte
 	for range pieces {

@@ -1,4 +1,4 @@
-package objects
+package logs
 
 import (
 	"bytes"
@@ -64,7 +64,7 @@ type part struct {
 
 func partOf(at string, r *store.Record) (p part, err error) {
 	if p.offset, err = strconv.ParseInt(r.Key.Sort, 16, 64); err != nil || len(r.Body) == 0 {
-		return p, fmt.Errorf("objects: %s/%s is no piece of a log", at, r.Key.Sort)
+		return p, fmt.Errorf("logs: %s/%s is no piece of a log", at, r.Key.Sort)
 	}
 	rest := r.Body[1:]
 	switch r.Body[0] {
@@ -84,7 +84,7 @@ func partOf(at string, r *store.Record) (p part, err error) {
 			return p, nil
 		}
 	}
-	return p, fmt.Errorf("objects: %s/%s: %w", at, r.Key.Sort, errPiece)
+	return p, fmt.Errorf("logs: %s/%s: %w", at, r.Key.Sort, errPiece)
 }
 
 // open is the text of a piece that is in its record.
@@ -95,7 +95,7 @@ func (o *part) open() ([]byte, error) {
 	text := make([]byte, o.size)
 	r := flate.NewReader(bytes.NewReader(o.text))
 	if _, err := io.ReadFull(r, text); err != nil {
-		return nil, fmt.Errorf("objects: a piece of a log at %d: %w", o.offset, err)
+		return nil, fmt.Errorf("logs: a piece of a log at %d: %w", o.offset, err)
 	}
 	return text, r.Close()
 }

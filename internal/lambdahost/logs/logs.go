@@ -1,4 +1,5 @@
-package objects
+// Package logs keeps what tasks print where all functions of a deployment on AWS find it.
+package logs
 
 import (
 	"bytes"
@@ -16,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
+	"github.com/tradewind-broker/tradewind/internal/lambdahost/objects"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/api"
 	"github.com/tradewind-broker/tradewind/pkg/store"
@@ -30,7 +32,7 @@ const MaxLogBytes = 256 << 20
 // two agents, or two tries of one, cannot tear a log.
 type Logs struct {
 	Store  store.Store
-	Client Client
+	Client objects.Client
 	Bucket string
 	// Look is how often Wait looks; 1 s when 0.
 	Look time.Duration
@@ -49,7 +51,7 @@ const (
 // prefix is where a log lies: the partition of its records, and the beginning of its objects' names.
 func prefix(l api.Log) (string, error) {
 	if !plain(l.Job) || !plain(l.Attempt) || l.Rank < 0 {
-		return "", fmt.Errorf("objects: %w: %.64q %.64q %d", api.ErrNoLog, l.Job, l.Attempt, l.Rank)
+		return "", fmt.Errorf("logs: %w: %.64q %.64q %d", api.ErrNoLog, l.Job, l.Attempt, l.Rank)
 	}
 	return path.Join("logs", l.Job, l.Attempt, "rank"+strconv.Itoa(l.Rank)) + "/", nil
 }
@@ -96,7 +98,7 @@ func (l *Logs) Append(ctx context.Context, log api.Log, offset int64, data []byt
 		return err
 	}
 	if err != nil {
-		return fmt.Errorf("objects: %s: %w", at, err)
+		return fmt.Errorf("logs: %s: %w", at, err)
 	}
 	l.note(at, offset+int64(len(data)))
 	return nil
@@ -115,7 +117,7 @@ func (l *Logs) put(ctx context.Context, at string, offset int64, data []byte) ([
 		Bucket: &l.Bucket, Key: &key, Body: bytes.NewReader(data), ContentType: aws.String("text/plain; charset=utf-8"),
 	})
 	if err != nil {
-		return nil, fmt.Errorf("objects: s3://%s/%s: %w", l.Bucket, key, err)
+		return nil, fmt.Errorf("logs: s3://%s/%s: %w", l.Bucket, key, err)
 	}
 	return fmt.Appendf([]byte{textObject}, "%d %s", len(data), end), nil
 }
@@ -155,7 +157,7 @@ func (l *Logs) each(ctx context.Context, at string, offset int64, page int,
 		var records []store.Record
 		var err error
 		if records, more, err = l.Store.Query(ctx, at, "", store.Page{After: after, Limit: page}); err != nil {
-			return fmt.Errorf("objects: %s: %w", at, err)
+			return fmt.Errorf("logs: %s: %w", at, err)
 		}
 		for i := range records {
 			after = records[i].Key.Sort
@@ -191,7 +193,7 @@ func (l *Logs) Size(ctx context.Context, log api.Log) (int64, error) {
 	}
 	n, err := l.size(ctx, at, 0)
 	if err == nil && n == 0 {
-		return 0, fmt.Errorf("objects: %w", api.ErrNoLog)
+		return 0, fmt.Errorf("logs: %w", api.ErrNoLog)
 	}
 	return n, err
 }
@@ -220,7 +222,7 @@ func (l *Logs) Read(ctx context.Context, log api.Log, offset int64, p []byte) (i
 	case err != nil || n > 0:
 		return n, err
 	case !any && offset == 0:
-		return 0, fmt.Errorf("objects: %w", api.ErrNoLog)
+		return 0, fmt.Errorf("logs: %w", api.ErrNoLog)
 	}
 	return 0, io.EOF
 }
@@ -238,12 +240,12 @@ func (l *Logs) read(ctx context.Context, o part, skip int64, p []byte) (int, err
 		Bucket: &l.Bucket, Key: &o.key, Range: aws.String(fmt.Sprintf("bytes=%d-%d", skip, skip+n-1)),
 	})
 	if err != nil {
-		return 0, fmt.Errorf("objects: s3://%s/%s: %w", l.Bucket, o.key, err)
+		return 0, fmt.Errorf("logs: s3://%s/%s: %w", l.Bucket, o.key, err)
 	}
 	defer out.Body.Close() //nolint:errcheck // only read from
 	read, err := io.ReadFull(out.Body, p[:n])
 	if err != nil && (read == 0 || !errors.Is(err, io.ErrUnexpectedEOF)) {
-		return read, fmt.Errorf("objects: s3://%s/%s: %w", l.Bucket, o.key, err)
+		return read, fmt.Errorf("logs: s3://%s/%s: %w", l.Bucket, o.key, err)
 	}
 	return read, nil
 }

@@ -1,0 +1,55 @@
+// Package objectstest has S3 in memory, for tests.
+package objectstest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+)
+
+// Bucket is S3 in memory.
+type Bucket struct {
+	Objects map[string][]byte
+	Puts    int // how often one was put
+}
+
+// GetObject returns an object, or a range of it.
+func (b *Bucket) GetObject(_ context.Context, in *s3.GetObjectInput, _ ...func(*s3.Options)) (*s3.GetObjectOutput, error) {
+	body, ok := b.Objects[*in.Key]
+	if !ok {
+		return nil, &types.NoSuchKey{}
+	}
+	if in.Range != nil {
+		var from, to int
+		if _, err := fmt.Sscanf(*in.Range, "bytes=%d-%d", &from, &to); err != nil {
+			return nil, err
+		}
+		body = body[from:min(to+1, len(body))]
+	}
+	return &s3.GetObjectOutput{Body: io.NopCloser(bytes.NewReader(body))}, nil
+}
+
+// PutObject keeps an object, on the condition that there is none where that is asked.
+func (b *Bucket) PutObject(_ context.Context, in *s3.PutObjectInput, _ ...func(*s3.Options)) (*s3.PutObjectOutput, error) {
+	b.Puts++
+	if _, exists := b.Objects[*in.Key]; exists && aws.ToString(in.IfNoneMatch) == "*" {
+		return nil, &smithyhttp.ResponseError{Response: &smithyhttp.Response{Response: &http.Response{StatusCode: http.StatusPreconditionFailed}}, Err: errors.New("exists")}
+	}
+	body, err := io.ReadAll(in.Body)
+	b.Objects[*in.Key] = body
+	return &s3.PutObjectOutput{}, err
+}
+
+// DeleteObject removes an object.
+func (b *Bucket) DeleteObject(_ context.Context, in *s3.DeleteObjectInput, _ ...func(*s3.Options)) (*s3.DeleteObjectOutput, error) {
+	delete(b.Objects, *in.Key)
+	return &s3.DeleteObjectOutput{}, nil
+}
