@@ -28,8 +28,8 @@ import (
 type Config struct {
 	Version string
 	Jobs    func(ctx context.Context, id string) (*view.JobDetail, error)
-	// Metrics begins to send numbers too, of this very program; nil sends none. A function has none, and links no reader
-	// of them.
+	// Metrics begins to send numbers too, of this very program; nil sends none. A function has none, and need not link
+	// what reads them.
 	Metrics func(ctx context.Context, who *resource.Resource) (Numbers, error)
 	Headers map[string]string // of every request, beside those of the environment
 	// Now is the broker's clock, which may be quicker than the wall's: what is told of jobs is told by it.

@@ -22,7 +22,8 @@ type Bucket struct {
 }
 
 // GetObject returns an object, or a range of it.
-func (b *Bucket) GetObject(_ context.Context, in *s3.GetObjectInput, _ ...func(*s3.Options)) (*s3.GetObjectOutput, error) {
+func (b *Bucket) GetObject(_ context.Context, in *s3.GetObjectInput,
+	_ ...func(*s3.Options)) (*s3.GetObjectOutput, error) {
 	body, ok := b.Objects[*in.Key]
 	if !ok {
 		return nil, &types.NoSuchKey{}
@@ -38,10 +39,14 @@ func (b *Bucket) GetObject(_ context.Context, in *s3.GetObjectInput, _ ...func(*
 }
 
 // PutObject keeps an object, on the condition that there is none where that is asked.
-func (b *Bucket) PutObject(_ context.Context, in *s3.PutObjectInput, _ ...func(*s3.Options)) (*s3.PutObjectOutput, error) {
+func (b *Bucket) PutObject(_ context.Context, in *s3.PutObjectInput,
+	_ ...func(*s3.Options)) (*s3.PutObjectOutput, error) {
 	b.Puts++
 	if _, exists := b.Objects[*in.Key]; exists && aws.ToString(in.IfNoneMatch) == "*" {
-		return nil, &smithyhttp.ResponseError{Response: &smithyhttp.Response{Response: &http.Response{StatusCode: http.StatusPreconditionFailed}}, Err: errors.New("exists")}
+		said := &http.Response{StatusCode: http.StatusPreconditionFailed}
+		return nil, &smithyhttp.ResponseError{
+			Response: &smithyhttp.Response{Response: said}, Err: errors.New("exists"),
+		}
 	}
 	body, err := io.ReadAll(in.Body)
 	b.Objects[*in.Key] = body
@@ -49,7 +54,8 @@ func (b *Bucket) PutObject(_ context.Context, in *s3.PutObjectInput, _ ...func(*
 }
 
 // DeleteObject removes an object.
-func (b *Bucket) DeleteObject(_ context.Context, in *s3.DeleteObjectInput, _ ...func(*s3.Options)) (*s3.DeleteObjectOutput, error) {
+func (b *Bucket) DeleteObject(_ context.Context, in *s3.DeleteObjectInput,
+	_ ...func(*s3.Options)) (*s3.DeleteObjectOutput, error) {
 	delete(b.Objects, *in.Key)
 	return &s3.DeleteObjectOutput{}, nil
 }
