@@ -8,9 +8,9 @@ import (
 	"math"
 )
 
-// Cells are the prices that a table keeps, USD per hour. As JSON they are text, eight hexadecimal digits for each, which
-// are an IEEE 754 number of 32 bits. A plan of a hundred tasks has some 80,000, which are written and read in a tenth of
-// the time that numbers take, and are no longer when compressed. A list of numbers is read, too.
+// Cells are the prices that a table keeps, USD per hour. As JSON they are text, eight hexadecimal digits for each, an
+// IEEE 754 number of 32 bits. A plan of a hundred tasks has some 80,000, which are written and read in a tenth of the
+// time that numbers take, and are no longer when compressed. A list of numbers is read, too.
 type Cells []float32
 
 // cellDigits is how many digits one has.
