@@ -82,9 +82,7 @@ func (s *Session) compareSpaces(a, b *space) int {
 	return s.compareNamespaces(a.namespace, b.namespace)
 }
 
-func (s *Session) spaceOverdue(sp *space) bool {
-	return len(s.fn.reservable) > 0 && len(sp.jobs.Items) > 0 && s.overdue(sp.jobs.Items[0])
-}
+func (s *Session) spaceOverdue(sp *space) bool { return s.overdue(sp.jobs.Items[0]) }
 
 func (sp *space) stamp() {
 	if sp.namespace != nil {
