@@ -28,6 +28,11 @@ func (s *stage) set(d *datadriven.TestData) {
 		change[record.Ledger](s, d, record.LedgerKey(name))
 	case "progress":
 		change[record.Progress](s, d, record.ProgressKey(name))
+	case "stands":
+		change[record.Standings](s, d, record.StandsKey(name))
+	case "label-stands": // of NAME=VALUE
+		label, value, _ := strings.Cut(name, ":")
+		change[record.Standings](s, d, record.LabelStandsKey(label, value))
 	case "queue":
 		change[record.Queue](s, d, record.QueueKey(name))
 	case "task":

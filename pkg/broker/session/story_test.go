@@ -29,7 +29,7 @@ import (
 //	run JOB TASK [for=2h]    a task of it runs on a cluster of its own
 //	end JOB TASK             its machines are being given back
 //	session QUEUE [written]  decides, and prints what was decided; with written, all that changes in records as well
-//	set job|ledger|spec|plan JOB, task|waiting|spec-task JOB TASK, cluster|attempt JOB TASK, queue NAME
+//	set job|ledger|progress|spec|plan|stands JOB, label-stands NAME:VALUE, task|waiting|spec-task JOB TASK, cluster|attempt JOB TASK, queue NAME
 //	                         changes fields of one (JSON below the command)
 //	block REGION for=D       nothing is to be tried in that region
 //	why JOB                  tells why it waits
