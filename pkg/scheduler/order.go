@@ -26,7 +26,7 @@ type space struct {
 	jobs      rank.Heap[*JobInfo]
 }
 
-func (b *branch) empty() bool { return len(b.children.Items)+len(b.spaces.Items) == 0 }
+func (b *branch) empty() bool { return len(b.children.Items) == 0 && len(b.spaces.Items) == 0 }
 
 // lineUp puts the jobs in line that want is true of.
 func (s *Session) lineUp(want func(j *JobInfo) bool) *line {
