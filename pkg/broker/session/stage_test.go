@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/cockroachdb/datadriven"
 
@@ -98,4 +99,23 @@ func fieldsOf(v any) map[string]any {
 	text, _ := json.Marshal(v)
 	_ = json.Unmarshal(text, &out) // of nothing there are none
 	return out
+}
+
+// pool adds a pool, or a machine to one.
+func (s *stage) pool(cmd, name string, args []datadriven.CmdArg, arg func(string) float64) {
+	if cmd == "pool" {
+		p := record.PoolSeen{Order: []int{0}, Parts: []record.PartSeen{{Seen: map[string]time.Time{}}}}
+		p.Name, p.Partitions, p.USDPerHour, p.Parts[0].Pool = name, 1, arg("usd"), name
+		s.pools = append(s.pools, p)
+		return
+	}
+	i := slices.IndexFunc(s.pools, func(p record.PoolSeen) bool { return p.Name == name })
+	part := &s.pools[i].Parts[0]
+	m := record.PoolMachine{ID: args[1].Key, Type: "machine",
+		Capacity: record.Capacity{CPUs: arg("cpus"), MemoryGiB: arg("mem")}}
+	if used := arg("used"); used > 0 {
+		m.Uses = []record.PoolUse{{Cluster: "other.0.1", Hold: record.Capacity{CPUs: used}}}
+	}
+	part.Machines, part.Seen[m.ID] = append(part.Machines, m), s.now.Add(24*time.Hour)
+	s.records[record.PartitionKey(name, 0)] = part.Partition
 }

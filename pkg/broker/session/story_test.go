@@ -31,6 +31,8 @@ import (
 //	session QUEUE [written]  decides, and prints what was decided; with written, all that changes in records as well
 //	set job|ledger|progress|spec|plan|stands JOB, label-stands NAME:VALUE, task|waiting|spec-task JOB TASK, cluster|attempt JOB TASK, queue NAME
 //	                         changes fields of one (JSON below the command)
+//	pool NAME usd=X          machines of which an hour costs so much
+//	machine POOL ID cpus=N mem=N [used=N]   one of it, on which so many cores are in use
 //	block REGION for=D       nothing is to be tried in that region
 //	why JOB                  tells why it waits
 //	advance D
@@ -54,6 +56,7 @@ type stage struct {
 	kept    *book.Kept
 	records map[record.Key]any
 	policy  *scheduler.Policy
+	pools   []record.PoolSeen
 	written bool // all that is written is told
 }
 
@@ -107,6 +110,8 @@ func (s *stage) play(d *datadriven.TestData, out *strings.Builder) {
 		s.now = s.now.Add(by)
 	case "set":
 		s.set(d)
+	case "pool", "machine":
+		s.pool(d.Cmd, name, d.CmdArgs, arg)
 	case "block":
 		span, _ := time.ParseDuration(word("for", "1h"))
 		k := record.Block{Cloud: "aws", Region: name, Kind: cloud.Quota, Reason: "no quota", At: s.now, Until: s.now.Add(span)}
@@ -218,10 +223,13 @@ func (s *stage) run(id string, index int, since time.Duration) {
 func (s *stage) decide(queue string, out *strings.Builder, decide func(*Session) error) {
 	of := book.New(s.kept)
 	cfg := record.DefaultConfig()
-	none := []record.PoolSeen{}
+	var fresh []string
+	for i := range s.pools {
+		fresh = append(fresh, s.pools[i].Name)
+	}
 	for round := 1; ; round++ {
 		d := book.NewDraft(of, s.now, 0)
-		x, err := New(Input{Config: cfg, Policy: s.policy, Pools: &none}, d, queue)
+		x, err := New(Input{Config: cfg, Policy: s.policy, Pools: &s.pools, Fresh: fresh}, d, queue)
 		if err == nil {
 			err = decide(x)
 		}
