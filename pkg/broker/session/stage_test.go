@@ -102,10 +102,11 @@ func fieldsOf(v any) map[string]any {
 }
 
 // pool adds a pool, or a machine to one.
-func (s *stage) pool(cmd, name string, args []datadriven.CmdArg, arg func(string) float64) {
+func (s *stage) pool(cmd, name, place string, args []datadriven.CmdArg, arg func(string) float64) {
 	if cmd == "pool" {
 		p := record.PoolSeen{Order: []int{0}, Parts: []record.PartSeen{{Seen: map[string]time.Time{}}}}
 		p.Name, p.Partitions, p.USDPerHour, p.Parts[0].Pool = name, 1, arg("usd"), name
+		p.Place = place
 		s.pools = append(s.pools, p)
 		return
 	}
@@ -119,3 +120,15 @@ func (s *stage) pool(cmd, name string, args []datadriven.CmdArg, arg func(string
 	part.Machines, part.Seen[m.ID] = append(part.Machines, m), s.now.Add(24*time.Hour)
 	s.records[record.PartitionKey(name, 0)] = part.Partition
 }
+
+// roads say what it costs and takes to move data in stories.
+type roads struct{}
+
+func (roads) Move(from, to string) (usdPerGiB, hoursPerGiB float64, ok bool) {
+	if from == to {
+		return 0, 0, true
+	}
+	return 0.1, 0.01, true
+}
+
+func (roads) PlaceOf(uri string) string { return strings.TrimPrefix(uri, "s3://") }

@@ -31,7 +31,8 @@ import (
 //	session QUEUE [written]  decides, and prints what was decided; with written, all that changes in records as well
 //	set job|ledger|progress|spec|plan|stands JOB, label-stands NAME:VALUE, task|waiting|spec-task JOB TASK, cluster|attempt JOB TASK, queue NAME
 //	                         changes fields of one (JSON below the command)
-//	pool NAME usd=X          machines of which an hour costs so much
+//	pool NAME usd=X [place=P]   machines of which an hour costs so much; to move a GiB between places costs a dime and
+//	                         takes a hundredth of an hour, and a bucket is in the place of its name
 //	machine POOL ID cpus=N mem=N [used=N]   one of it, on which so many cores are in use
 //	block REGION for=D       nothing is to be tried in that region
 //	why JOB                  tells why it waits
@@ -111,7 +112,7 @@ func (s *stage) play(d *datadriven.TestData, out *strings.Builder) {
 	case "set":
 		s.set(d)
 	case "pool", "machine":
-		s.pool(d.Cmd, name, d.CmdArgs, arg)
+		s.pool(d.Cmd, name, word("place", ""), d.CmdArgs, arg)
 	case "block":
 		span, _ := time.ParseDuration(word("for", "1h"))
 		k := record.Block{Cloud: "aws", Region: name, Kind: cloud.Quota, Reason: "no quota", At: s.now, Until: s.now.Add(span)}
@@ -229,7 +230,7 @@ func (s *stage) decide(queue string, out *strings.Builder, decide func(*Session)
 	}
 	for round := 1; ; round++ {
 		d := book.NewDraft(of, s.now, 0)
-		x, err := New(Input{Config: cfg, Policy: s.policy, Pools: &s.pools, Fresh: fresh}, d, queue)
+		x, err := New(Input{Config: cfg, Policy: s.policy, Pools: &s.pools, Fresh: fresh, Mover: roads{}}, d, queue)
 		if err == nil {
 			err = decide(x)
 		}
