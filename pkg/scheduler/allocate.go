@@ -92,15 +92,12 @@ func (s *Session) turn(j *JobInfo) bool {
 		if !s.fill(st, j, s.anywhere(j)) {
 			return false
 		}
-		st.Commit()
-		return j.count[Pending] > 0 && j.Coming() < j.Max()
-	}
-	if !s.gather(st, j) {
+	} else if !s.gather(st, j) {
 		st.Discard()
 		return false
 	}
 	st.Commit()
-	return j.count[Pending] > 0 && j.Coming() < j.Max()
+	return j.grows()
 }
 
 // search says where to look for a node.
@@ -113,7 +110,7 @@ func (s *Session) everywhere() search { return search{to: len(s.Nodes)} }
 
 // anywhere is where a job's next members may go.
 func (s *Session) anywhere(j *JobInfo) search {
-	if c := s.closeness(j); c.Depth > 0 && c.Required {
+	if c := s.closeness(j); c.Required {
 		if n := j.standing(); n != nil {
 			return s.around(n, c.Depth)
 		}

@@ -75,3 +75,9 @@ func parse[T interface {
 	}
 	return 0, false
 }
+
+// Score is what a node is worth to a task now.
+func (s *Session) Score(t *TaskInfo, n *NodeInfo) float64 {
+	s.fix(t.Class)
+	return s.score(t.Class, n)
+}

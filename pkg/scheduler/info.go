@@ -172,6 +172,9 @@ func (j *JobInfo) Pending() int { return int(j.count[Pending]) }
 // starving says whether the job waits to start, or has lost members that it can not be without.
 func (j *JobInfo) starving() bool { return j.count[Pending] > 0 && !j.full(true) }
 
+// grows says whether a task of the job waits, and it may have another member.
+func (j *JobInfo) grows() bool { return j.count[Pending] > 0 && j.Coming() < j.Max() }
+
 // running returns the members that hold resources and can be evicted, the last ones to start first.
 func (j *JobInfo) evictable() []*TaskInfo {
 	var out []*TaskInfo

@@ -62,22 +62,75 @@ func TestANamespaceThatHoldsMuchIsNotStarved(t *testing.T) {
 			Tasks: []scheduler.Task{{ID: "0", Since: since, State: state, Node: node,
 				Spec: &scheduler.Spec{Request: scheduler.Vector{cpus}}}}}
 	}
-	snap := &scheduler.Snapshot{
-		Now: now, Resources: []string{"cpu"}, GPU: -1,
-		Nodes:  []scheduler.Node{{Name: "n", Capacity: scheduler.Vector{100}}},
-		Queues: []scheduler.Queue{{Name: "q", Capability: scheduler.LimitOf(scheduler.Vector{8}, 1)}},
-		Jobs: []scheduler.Job{
-			job("held", "ada", 5, time.Hour, scheduler.Running),
-			job("large", "ada", 4, time.Hour, scheduler.Pending),
-			job("small", "bob", 1, time.Minute, scheduler.Pending),
-		},
+	jobs := []scheduler.Job{
+		job("held", "ada", 5, time.Hour, scheduler.Running),
+		job("large", "ada", 4, time.Hour, scheduler.Pending),
+		job("small", "bob", 1, time.Minute, scheduler.Pending),
 	}
-	s, err := scheduler.Open(snap, policy)
+	for range jobs { // whichever of them is told of first
+		jobs = append(jobs[1:], jobs[0])
+		snap := &scheduler.Snapshot{
+			Now: now, Resources: []string{"cpu"}, GPU: -1, Jobs: jobs,
+			Nodes:  []scheduler.Node{{Name: "n", Capacity: scheduler.Vector{100}}},
+			Queues: []scheduler.Queue{{Name: "q", Capability: scheduler.LimitOf(scheduler.Vector{8}, 1)}},
+		}
+		s, err := scheduler.Open(snap, policy)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Run()
+		if binds := s.Close().Binds; len(binds) > 0 {
+			t.Errorf("a task that waits for a minute went before one that waits for an hour: %+v", binds)
+		}
+	}
+}
+
+// TestWhichOfAJobsTasksAreLate: of two jobs that have waited for too long the first has its turns for as long as any
+// of its tasks that wait has waited for as long, and no longer, whichever of them went before.
+func TestWhichOfAJobsTasksAreLate(t *testing.T) {
+	now := time.Date(2026, 5, 20, 12, 0, 0, 0, time.UTC)
+	policy, err := scheduler.ReadPolicy("p.yaml",
+		[]byte(`{actions: [allocate], tiers: [[{name: sla, args: {maxWait: 30m}}]]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Run()
-	if binds := s.Close().Binds; len(binds) > 0 {
-		t.Errorf("a task that waits for a minute went before one that waits for an hour: %+v", binds)
+	for name, c := range map[string]struct {
+		first  []time.Duration // for how long each of the first job's tasks has waited
+		room   int64
+		within int // how many of those that go are of the first job
+	}{
+		"old, then young":          {[]time.Duration{time.Hour, time.Second}, 2, 1},
+		"young, then old":          {[]time.Duration{time.Second, time.Hour}, 2, 2},
+		"both old":                 {[]time.Duration{time.Hour, time.Hour}, 2, 2},
+		"old to the second":        {[]time.Duration{time.Hour, 30 * time.Minute}, 2, 2},
+		"a second younger":         {[]time.Duration{time.Hour, 30*time.Minute - time.Second}, 2, 1},
+		"one of which that is old": {[]time.Duration{time.Second, time.Second, time.Hour, time.Second}, 4, 3},
+	} {
+		snap := &scheduler.Snapshot{Now: now, Resources: []string{"cpu"}, GPU: -1,
+			Queues: []scheduler.Queue{{Name: "q"}},
+			Nodes:  []scheduler.Node{{Name: "n", Capacity: scheduler.Vector{c.room}}}}
+		for i, waits := range [][]time.Duration{c.first, {time.Hour, time.Hour}} {
+			j := scheduler.Job{ID: string(rune('a' + i)), Queue: "q", Phase: scheduler.Started,
+				WaitingSince: now.Add(-time.Hour)}
+			for k, waited := range waits {
+				j.Tasks = append(j.Tasks, scheduler.Task{ID: string(rune('0' + k)), Since: now.Add(-waited),
+					Spec: &scheduler.Spec{Request: scheduler.Vector{1}}})
+			}
+			snap.Jobs = append(snap.Jobs, j)
+		}
+		s, err := scheduler.Open(snap, policy)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Run()
+		got := 0
+		for _, b := range s.Close().Binds {
+			if b.Job == "a" {
+				got++
+			}
+		}
+		if got != c.within {
+			t.Errorf("%s: %d of %d are of the first job, want %d", name, got, c.room, c.within)
+		}
 	}
 }

@@ -270,9 +270,7 @@ func (s *Session) openJobs() error {
 			return invalid(fmt.Sprintf("from %d to %d members", job.Min, job.Max), "jobs[%d].max", i)
 		}
 		j.Queue.Jobs = append(j.Queue.Jobs, j)
-		if len(job.Roles) > 0 {
-			j.roles = make([]int, len(job.Roles))
-		}
+		j.roles = make([]int, len(job.Roles))
 		n := len(job.Tasks)
 		j.Tasks, infos = infos[:n:n], infos[n:]
 		s.Jobs[i], s.jobs[job.ID] = j, j
@@ -301,10 +299,8 @@ func (s *Session) openTasks() error {
 			if task.Spec != last {
 				class, last = s.classOf(task.Spec, j, number), task.Spec
 			}
-			*t = TaskInfo{Task: task, Job: j, Class: class, State: task.State, rank: int32(i), role: -1} //nolint:gosec // an index
-			if len(j.Job.Roles) > 0 {
-				t.role = int16(slices.IndexFunc(j.Job.Roles, func(r Role) bool { return r.Name == task.Spec.Role })) //nolint:gosec // an index
-			}
+			*t = TaskInfo{Task: task, Job: j, Class: class, State: task.State, rank: int32(i)}                   //nolint:gosec // an index
+			t.role = int16(slices.IndexFunc(j.Job.Roles, func(r Role) bool { return r.Name == task.Spec.Role })) //nolint:gosec // an index
 			j.uniform = j.uniform && class == j.Tasks[0].Class
 			if err := s.openTask(t); err != nil {
 				return fmt.Errorf("jobs[%d].tasks[%d].%w", j.Index, i, err)

@@ -26,7 +26,7 @@ type space struct {
 	jobs      rank.Heap[*JobInfo]
 }
 
-func (b *branch) empty() bool { return len(b.children.Items)+len(b.spaces.Items) == 0 }
+func (b *branch) empty() bool { return len(b.children.Items) == 0 && len(b.spaces.Items) == 0 }
 
 // lineUp puts the jobs in line that want is true of.
 func (s *Session) lineUp(want func(j *JobInfo) bool) *line {
@@ -82,9 +82,7 @@ func (s *Session) compareSpaces(a, b *space) int {
 	return s.compareNamespaces(a.namespace, b.namespace)
 }
 
-func (s *Session) spaceOverdue(sp *space) bool {
-	return len(s.fn.reservable) > 0 && len(sp.jobs.Items) > 0 && s.overdue(sp.jobs.Items[0])
-}
+func (s *Session) spaceOverdue(sp *space) bool { return s.overdue(sp.jobs.Items[0]) }
 
 func (sp *space) stamp() {
 	if sp.namespace != nil {

@@ -12,7 +12,7 @@ type preempt struct{}
 
 func (preempt) Run(s *Session) {
 	s.evictForThemselves()
-	s.makeRoom(s.fn.preemptable, func(j *JobInfo) bool { return j.starving() },
+	s.makeRoom(s.fn.preemptable, (*JobInfo).starving,
 		func(j, victim *JobInfo) bool { return j.Queue == victim.Queue }, "preempted by job ")
 }
 
@@ -20,7 +20,7 @@ func (preempt) Run(s *Session) {
 type reclaim struct{}
 
 func (reclaim) Run(s *Session) {
-	s.makeRoom(s.fn.reclaimable, func(j *JobInfo) bool { return j.count[Pending] > 0 && j.Coming() < j.Max() },
+	s.makeRoom(s.fn.reclaimable, (*JobInfo).grows,
 		func(j, victim *JobInfo) bool { return j.Queue != victim.Queue }, "reclaimed for job ")
 }
 

@@ -52,12 +52,18 @@ func drawJob(rt *rapid.T, name string, queues int) string {
 	if rapid.IntRange(0, 3).Draw(rt, "gpu?") == 0 {
 		line += " gpu=" + rapid.SampledFrom([]string{"0.3", "0.5", "1", "2"}).Draw(rt, "gpu")
 	}
+	task := ""
+	if n > 1 && rapid.IntRange(0, 3).Draw(rt, "roles?") == 0 {
+		a, b := rapid.IntRange(0, 2).Draw(rt, "role a"), rapid.IntRange(0, 2).Draw(rt, "role b")
+		line += fmt.Sprintf(" roles=a:%d,b:%d role=a", a, b)
+		task = fmt.Sprintf("task %s role=b cpu=1 tasks=%d\n", name, rapid.IntRange(1, 3).Draw(rt, "others"))
+	}
 	for _, word := range []string{"kept", "batch", "select=disk:ssd", "close=1", "wait=1h", "labels=a:b apart=a:b"} {
 		if rapid.IntRange(0, 7).Draw(rt, word) == 0 {
 			line += " " + word
 		}
 	}
-	return line + "\n"
+	return line + "\n" + task
 }
 
 // check looks for what must never be, in the world after a session.
@@ -82,7 +88,25 @@ func (w *world) check(rt *rapid.T, before map[string]int) {
 		if running > 0 && members < max(1, j.Min) && before[j.ID] >= max(1, j.Min) {
 			rt.Fatalf("job %s was left with %d members of at least %d", j.ID, members, j.Min)
 		}
+		if running > 0 && members > before[j.ID] {
+			w.checkRoles(rt, j)
+		}
 		before[j.ID] = members
+	}
+}
+
+// checkRoles looks for a job that has begun, or grown, with fewer members of a role than that needs.
+func (w *world) checkRoles(rt *rapid.T, j *Job) {
+	for _, r := range j.Roles {
+		have := 0
+		for k := range j.Tasks {
+			if t := &j.Tasks[k]; t.Spec.Role == r.Name && (t.State == Running || t.State == Succeeded) {
+				have++
+			}
+		}
+		if have < r.Min {
+			rt.Fatalf("job %s has %d members of role %s, of at least %d", j.ID, have, r.Name, r.Min)
+		}
 	}
 }
 
@@ -216,7 +240,9 @@ func TestTheTreeFindsTheBestNode(t *testing.T) {
 	all := policies(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		w := draw(rt, t)
-		s, err := Open(&w.snap, rapid.SampledFrom(all).Draw(rt, "policy"))
+		p := rapid.SampledFrom(all).Draw(rt, "policy")
+		w.run(p)
+		s, err := Open(&w.snap, p)
 		if err != nil {
 			rt.Fatal(err)
 		}
@@ -232,6 +258,10 @@ func TestTheTreeFindsTheBestNode(t *testing.T) {
 			}
 			if task.State == Pending && got != nil {
 				st.Allocate(task, got)
+			} else if task.CanGo() {
+				st.Evict(task, nil, "")
+			} else if n := s.Nodes[from]; task.State == Pending && s.RoomLater(task, n) {
+				st.Pipeline(task, n)
 			} else if rapid.IntRange(0, 3).Draw(rt, "undo") == 0 {
 				st.Discard()
 			}

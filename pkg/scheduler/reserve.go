@@ -29,7 +29,7 @@ func (backfill) Run(s *Session) {
 			} else {
 				st.Discard()
 			}
-			l.done(ok && j.count[Pending] > 0 && j.Coming() < j.Max())
+			l.done(ok && j.grows())
 		}
 	}
 }
@@ -127,7 +127,7 @@ func (j *JobInfo) missing() []*TaskInfo {
 			roles[t.role]++
 			missing--
 		case left <= missing:
-			return left > 0 || missing > 0
+			return missing > 0
 		}
 		left--
 		out = append(out, t)

@@ -87,9 +87,7 @@ func (st *Statement) Commit() {
 			st.s.evicted = append(st.s.evicted, eviction{o.task, o.by, o.why})
 		}
 	}
-	if len(st.ops) > 0 {
-		st.s.commits++
-	}
+	st.s.commits++
 	st.ops = st.ops[:0]
 }
 

@@ -15,6 +15,7 @@ func TestALaunchThatFailed(t *testing.T) {
 	capacity := cloud.Errorf("gcp", cloud.Capacity, "STOCKOUT", "none left")
 	late := cloud.Errorf("gcp", cloud.Capacity, "STOCKOUT", "none left after two")
 	late.Late = 2
+	invalid := cloud.Errorf("gcp", cloud.Invalid, "TERMINATED", "the name is taken")
 	slow := cloud.Errorf("gcp", cloud.Throttled, "SLOW", "slow down")
 	intended := time.Unix(1000, 0)
 	for name, c := range map[string]struct {
@@ -31,6 +32,8 @@ func TestALaunchThatFailed(t *testing.T) {
 		"for a passing reason":         {failure: slow, again: true, refused: true, kind: cloud.Throttled, wantTries: 1},
 		"for the last time":            {tries: cfg.LaunchTries - 1, failure: slow, refused: true, kind: cloud.Throttled, wantTries: cfg.LaunchTries},
 		"given up before":              {tries: cfg.LaunchTries, failure: capacity, refused: true, kind: cloud.Quota, wantTries: -1},
+		"its name is taken":            {failure: invalid, refused: true, kind: cloud.Invalid, wantTries: -1},
+		"its name is taken since":      {tries: 1, failure: invalid, refused: true, kind: cloud.Quota, wantTries: -1},
 		"ended meanwhile":              {outcome: record.OutcomeLost, failure: slow, wantTries: -1},
 		"ended meanwhile, with a bill": {outcome: record.OutcomeLost, failure: late, wantTries: 0, made: 2},
 	} {

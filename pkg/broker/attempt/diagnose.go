@@ -111,9 +111,6 @@ func untaken(cl record.Cluster, cfg record.Config, machines Inventory) bool {
 // nothing at all since then is given longer: when the word reached it is not known, as the commit that told it may
 // itself have taken minutes.
 func silent(cl record.Cluster, limit, first time.Duration, now time.Time) bool {
-	if now.Sub(cl.Since) <= limit {
-		return false
-	}
 	for _, n := range cl.Nodes {
 		if !n.Done && now.Sub(n.Seen) > limit && (n.Seen.After(cl.Since) || now.Sub(cl.Since) > first) {
 			return true

@@ -40,7 +40,7 @@ func Assignment(cfg record.Config, job record.Job, spec *dag.Job, cl record.Clus
 		Parents: in.Parents, Only: in.Only, Nothing: in.Nothing, Pace: cfg.Pace,
 		Service: serviceOf(cfg, spec, cl.Task),
 	}
-	if spec.KeepOnFailure > 0 && a.Service == nil {
+	if a.Service == nil {
 		a.KeepOnFailure = cfg.Wall(spec.KeepOnFailure)
 	}
 	if r := Alternative(t, cl.Offer); r != nil {

@@ -172,7 +172,7 @@ func (st *staying) leave(now time.Time) (why record.Leaving, reason string) {
 			record.Rounded(needs.work), record.Rounded(needs.left))
 	}
 	table := st.table()
-	if table == nil || st.usd <= 0 || !st.spec.Resumes() || now.Sub(st.Attempt.Started) < settledStarts*st.restart {
+	if table == nil || !st.spec.Resumes() || now.Sub(st.Attempt.Started) < settledStarts*st.restart {
 		return "", ""
 	}
 	left := own.left

@@ -17,7 +17,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// TestStories plays the life of attempts on records as they stand in the stories of testdata: no store, no clock. What
+// TestStories plays the life of attempts on records as they stand in testdata/stories: no store, no clock. What
 // a command decides is printed, one line a record with what changes in it, and taken over. Moments are told from when
 // the story began. Its commands:
 //
@@ -34,7 +34,7 @@ import (
 //	releasing | released | gone | follow [joining] | complete [joining] | run-gang | gang [of=TASK] | join ADDRESS
 //	other | update | edge outputs=(NAME, …) | assignment | parents | scope URI… | checkpoints URI
 func TestStories(t *testing.T) {
-	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+	datadriven.Walk(t, "testdata/stories", func(t *testing.T, path string) {
 		s := &stage{t: t}
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			s.t, s.out = t, &strings.Builder{}

@@ -23,12 +23,16 @@ func TestAGangOfWhichNothingRunsDoesNotWaitForOneThatBeginsAnew(t *testing.T) {
 	runs := member(2, record.TaskRunning, wire.Run)
 	alone := queued
 	alone.Task.Alone = true
+	first, last := alone, member(1, record.TaskLaunching, "")
+	first.Task.Index = 0
 	for name, c := range map[string]struct {
 		members []Member
 		breaks  bool
+		task    int // that waits
 	}{
 		"one runs, and the one that is up waits with it": {members: []Member{up, alone, runs}},
-		"none runs": {members: []Member{up, alone}, breaks: true},
+		"none runs":                  {members: []Member{up, alone}, breaks: true, task: 1},
+		"none runs beside the first": {members: []Member{first, last}, breaks: true},
 		"none runs, and what is broken already waits": {members: []Member{up, queued}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -40,7 +44,7 @@ func TestAGangOfWhichNothingRunsDoesNotWaitForOneThatBeginsAnew(t *testing.T) {
 			for _, e := range d.Emits {
 				broken, is = e.(events.GangBroken)
 			}
-			if is != c.breaks || is && (broken.Task != 1 || broken.Gang != "g") {
+			if is != c.breaks || is && (broken.Task != c.task || broken.Gang != "g") {
 				t.Errorf("breaks: %v %+v", is, broken)
 			}
 		})

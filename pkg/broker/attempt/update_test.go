@@ -23,3 +23,49 @@ func TestAnUpdateIsNotDoneBeforeReplicasBegin(t *testing.T) {
 		t.Errorf("it writes %+v", d.Writes)
 	}
 }
+
+// TestReplicasAreHandedOverInTheirOrder: the first one that runs what was before, and all have to be ready.
+func TestReplicasAreHandedOverInTheirOrder(t *testing.T) {
+	now := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
+	const unready = 0
+	for name, c := range map[string]struct {
+		runs []int // which version each replica runs
+		next int   // -1 is none
+		done bool
+	}{
+		"none yet":          {[]int{1, 1, 1}, 0, false},
+		"the first":         {[]int{2, 1, 1}, 1, false},
+		"all but the first": {[]int{1, 2, 2}, 0, false},
+		"one is not ready":  {[]int{2, unready, 1}, -1, false},
+		"nor is the last":   {[]int{1, 2, unready}, -1, false},
+		"all":               {[]int{2, 2, 2}, -1, true},
+	} {
+		r := &Rolling{
+			Job: record.Job{ID: "j", State: record.JobRunning, Spec: record.Blob{Version: 2},
+				Plan: record.Blob{Version: 4}, Update: record.Update{Spec: 2, Since: now}},
+			Spec: &dag.Job{},
+		}
+		for i, version := range c.runs {
+			r.Spec.Tasks = append(r.Spec.Tasks, dag.Task{Name: "web", Service: &dag.Service{Of: "web"}})
+			r.tasks = append(r.tasks, record.Task{Job: "j", Index: i, State: record.TaskRunning, Attempt: 1})
+			cl := record.Cluster{ID: record.ClusterID("j", i, 1), Task: i, Attempt: 1, State: record.ClusterUp,
+				Spec: version}
+			if version != unready {
+				cl.Ready = now
+			}
+			r.clusters = append(r.clusters, cl)
+		}
+		next, done := -1, false
+		for _, w := range r.Step(now).Writes {
+			switch v := w.Value.(type) {
+			case record.Task:
+				next = v.Index
+			case record.Job:
+				done = !v.Update.Open()
+			}
+		}
+		if next != c.next || done != c.done {
+			t.Errorf("%s: %d is handed over, it is done: %v", name, next, done)
+		}
+	}
+}

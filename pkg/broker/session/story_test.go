@@ -19,7 +19,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// TestStories plays sessions on records as they stand in the stories of testdata: no store, no clock. Its commands:
+// TestStories plays sessions on records as they stand in the stories of testdata/stories: no store, no clock. (Beside
+// them testdata may have what random tests leave that have failed.) Its commands:
 //
 //	queue NAME [parent=Q] [running=N] [vcpu=N] [max-running=N] [max-vcpu=N] [deserved=N] [preempt] [closed]
 //	job ID queue=Q tasks=N usd=X vcpu=N [priority=N] [budget=X] [spent=X] [outstanding=N] [state=S] [min-plan=N]
@@ -27,12 +28,18 @@ import (
 //	    join the gang that its first is; with gang=N its first N are a gang; with unplaced=T the plan has no place for T
 //	run JOB TASK [for=2h]    a task of it runs on a cluster of its own
 //	end JOB TASK             its machines are being given back
-//	session QUEUE            decides, and prints what was decided, and in how many rounds what was loaded
+//	session QUEUE [written]  decides, and prints what was decided; with written, all that changes in records as well
+//	set job|ledger|progress|spec|plan|stands JOB, label-stands NAME:VALUE, task|waiting|spec-task JOB TASK, cluster|attempt JOB TASK, queue NAME
+//	                         changes fields of one (JSON below the command)
+//	pool NAME usd=X [place=P]   machines of which an hour costs so much; to move a GiB between places costs a dime and
+//	                         takes a hundredth of an hour, and a bucket is in the place of its name
+//	machine POOL ID cpus=N mem=N [used=N]   one of it, on which so many cores are in use
+//	block REGION for=D       nothing is to be tried in that region
 //	why JOB                  tells why it waits
 //	advance D
 //	policy                   sessions follow the one below
 func TestStories(t *testing.T) {
-	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+	datadriven.Walk(t, "testdata/stories", func(t *testing.T, path string) {
 		s := &stage{t: t, now: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC), kept: book.NewKept(1 << 20), policy: OwnPolicy(), records: map[record.Key]any{}}
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			s.t = t
@@ -50,6 +57,8 @@ type stage struct {
 	kept    *book.Kept
 	records map[record.Key]any
 	policy  *scheduler.Policy
+	pools   []record.PoolSeen
+	written bool // all that is written is told
 }
 
 func (s *stage) play(d *datadriven.TestData, out *strings.Builder) {
@@ -100,8 +109,18 @@ func (s *stage) play(d *datadriven.TestData, out *strings.Builder) {
 	case "advance":
 		by, _ := time.ParseDuration(name)
 		s.now = s.now.Add(by)
+	case "set":
+		s.set(d)
+	case "pool", "machine":
+		s.pool(d.Cmd, name, word("place", ""), d.CmdArgs, arg)
+	case "block":
+		span, _ := time.ParseDuration(word("for", "1h"))
+		k := record.Block{Cloud: "aws", Region: name, Kind: cloud.Quota, Reason: "no quota", At: s.now, Until: s.now.Add(span)}
+		s.records[record.BlockKey(k)] = k
 	case "session":
+		s.written = d.HasArg("written")
 		s.decide(name, out, func(x *Session) error { return x.Decide() })
+		s.written = false
 		if out.Len() == 0 {
 			out.WriteString("nothing\n")
 		}
@@ -113,7 +132,14 @@ func (s *stage) play(d *datadriven.TestData, out *strings.Builder) {
 			return x.TellTasks(w, job)
 		})
 		for _, task := range w.Tasks {
-			fmt.Fprintf(out, "%s: %s\n", task.Task, strings.Join(task.Reasons, "; "))
+			fmt.Fprintf(out, "%s: %s", task.Task, strings.Join(task.Reasons, "; "))
+			if task.Ahead > 0 {
+				fmt.Fprintf(out, " (%d ahead)", task.Ahead)
+			}
+			out.WriteString("\n")
+		}
+		if w.Waiting > len(w.Tasks) {
+			fmt.Fprintf(out, "%d wait in all\n", w.Waiting)
 		}
 	default:
 		d.Fatalf(s.t, "no command %s", d.Cmd)
@@ -198,10 +224,13 @@ func (s *stage) run(id string, index int, since time.Duration) {
 func (s *stage) decide(queue string, out *strings.Builder, decide func(*Session) error) {
 	of := book.New(s.kept)
 	cfg := record.DefaultConfig()
-	none := []record.PoolSeen{}
+	var fresh []string
+	for i := range s.pools {
+		fresh = append(fresh, s.pools[i].Name)
+	}
 	for round := 1; ; round++ {
 		d := book.NewDraft(of, s.now, 0)
-		x, err := New(Input{Config: cfg, Policy: s.policy, Pools: &none}, d, queue)
+		x, err := New(Input{Config: cfg, Policy: s.policy, Pools: &s.pools, Fresh: fresh, Mover: roads{}}, d, queue)
 		if err == nil {
 			err = decide(x)
 		}
@@ -255,7 +284,7 @@ func (s *stage) tell(d *book.Draft, out *strings.Builder) {
 		case events.TaskAdmitted:
 			fmt.Fprintf(out, "%s/t%d is admitted\n", e.Job, e.Task)
 		case events.TaskFailed:
-			fmt.Fprintf(out, "%s/t%d fails: %s\n", e.Job, e.Task, e.Message)
+			fmt.Fprintf(out, "%s/t%d fails (%d): %s\n", e.Job, e.Task, e.ExitCode, e.Message)
 		case events.DAGReplan:
 			fmt.Fprintf(out, "%s is planned anew: %s\n", e.Job, e.Reason)
 		case events.CapacityFreed:
@@ -265,6 +294,12 @@ func (s *stage) tell(d *book.Draft, out *strings.Builder) {
 		}
 	}
 	for _, slot := range d.Mine {
+		switch {
+		case s.written && slot.Dirty:
+			s.tellChanges(slot, out)
+		case s.written && slot.Held:
+			fmt.Fprintf(out, "  %s/%s must be as it was\n", slot.Key.Partition, slot.Key.Sort)
+		}
 		if id, ok := record.ClusterOf(slot.Key); ok && slot.Dirty {
 			var cl record.Cluster
 			_ = json.Unmarshal(slot.Body, &cl)

@@ -88,6 +88,24 @@ func young(now time.Time, changes int, every time.Duration) (o pricing.Online) {
 	return o
 }
 
+// What costs just what an hour is worth is as good as it gets: it begins.
+func TestAPriceThatIsJustWorthIt(t *testing.T) {
+	in, _ := dearNow(true)
+	begins, tables, err := in.Waits(context.Background())
+	if err != nil || len(begins) != 1 {
+		t.Fatal(begins, err)
+	}
+	a := &admission{price: &bid.Waiting{Begin: begins[0], Worth: tables[0], USD: 0.7, Work: 1, Tick: in.Tick}}
+	a.price.Spot, a.task.WaitSince = true, in.Now
+	s := &Session{u: book.NewDraft(nil, in.Now, 0)}
+	worth, _ := a.price.Wait(in.Now)
+	for usd, want := range map[float64]verdict{worth: verdictAdmit, worth / 2: verdictAdmit, 2 * worth: verdictWait} {
+		if a.price.USD = usd; s.judgePrice(a) != want {
+			t.Errorf("at %v USD, of a worth of %v: %v", usd, worth, s.judgePrice(a))
+		}
+	}
+}
+
 // TestWhatFollowsKeepsItsTime: a task begins early enough for those after it to be on spot, and to lose it.
 func TestWhatFollowsKeepsItsTime(t *testing.T) {
 	in, _ := dearNow(true)

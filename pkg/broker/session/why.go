@@ -127,6 +127,9 @@ func (s *Session) tell(a *admission, said []string) []string {
 		}
 		return []string{"its gang needs more than its queue allows at all"}
 	case verdictReplan:
+		if a.plan.Of(a.waiting.Task) == nil {
+			return []string{"the plan has no place for it: it is being planned anew"}
+		}
 		if a.clash != nil && !a.blocked {
 			return []string{"where it is planned it would be against a rule of placement: " + a.clash.text +
 				": it is being planned anew"}

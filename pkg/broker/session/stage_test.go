@@ -1,0 +1,134 @@
+package session
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/tradewind-broker/tradewind/pkg/broker/book"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// set changes fields of a record, or of the spec or plan of a job.
+func (s *stage) set(d *datadriven.TestData) {
+	kind, name, task := d.CmdArgs[0].Key, d.CmdArgs[1].Key, 0
+	if len(d.CmdArgs) > 2 {
+		task = int(number(s.t, d.CmdArgs[2].Key))
+	}
+	switch id := record.ClusterID(name, task, 1); kind {
+	case "job":
+		change[record.Job](s, d, record.JobKey(name))
+	case "ledger":
+		change[record.Ledger](s, d, record.LedgerKey(name))
+	case "progress":
+		change[record.Progress](s, d, record.ProgressKey(name))
+	case "stands":
+		change[record.Standings](s, d, record.StandsKey(name))
+	case "label-stands": // of NAME=VALUE
+		label, value, _ := strings.Cut(name, ":")
+		change[record.Standings](s, d, record.LabelStandsKey(label, value))
+	case "queue":
+		change[record.Queue](s, d, record.QueueKey(name))
+	case "task":
+		change[record.Task](s, d, record.TaskKey(name, task))
+	case "cluster":
+		change[record.Cluster](s, d, record.ClusterKey(id))
+	case "attempt":
+		change[record.Attempt](s, d, record.AttemptKey(name, task, 1))
+	case "spec", "spec-task", "plan":
+		job := s.records[record.JobKey(name)].(record.Job) //nolint:forcetypeassert // the story made it
+		v := s.kept.Blobs.Get(job.Spec.In(name))
+		if kind == "plan" {
+			v = s.kept.Blobs.Get(job.Plan.In(name))
+		}
+		if spec, ok := v.(*dag.Job); ok && kind == "spec-task" {
+			v = &spec.Tasks[task]
+		}
+		s.merge(d, v)
+	default:
+		d.Fatalf(s.t, "nothing is called %s", kind)
+	}
+}
+
+func change[T any](s *stage, d *datadriven.TestData, key record.Key) {
+	v, _ := s.records[key].(T)
+	s.merge(d, &v)
+	s.records[key] = v
+}
+
+func (s *stage) merge(d *datadriven.TestData, v any) {
+	if err := json.Unmarshal([]byte(d.Input), v); err != nil {
+		d.Fatalf(s.t, "%v", err)
+	}
+}
+
+// tellChanges prints what changes in a record, one line each.
+func (s *stage) tellChanges(slot *book.Slot, out *strings.Builder) {
+	before, after := fieldsOf(s.records[slot.Key]), map[string]any{}
+	if slot.Body == nil {
+		fmt.Fprintf(out, "  %s/%s goes\n", slot.Key.Partition, slot.Key.Sort)
+		return
+	}
+	if err := json.Unmarshal(slot.Body, &after); err != nil {
+		s.t.Fatal(err)
+	}
+	var changed []string
+	for _, name := range slices.Sorted(maps.Keys(after)) {
+		if !reflect.DeepEqual(before[name], after[name]) {
+			text, _ := json.Marshal(after[name])
+			changed = append(changed, name+"="+string(text))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(before)) {
+		if _, there := after[name]; !there {
+			changed = append(changed, "no "+name)
+		}
+	}
+	fmt.Fprintf(out, "  %s/%s: %s\n", slot.Key.Partition, slot.Key.Sort, strings.Join(changed, " "))
+}
+
+func fieldsOf(v any) map[string]any {
+	out := map[string]any{}
+	text, _ := json.Marshal(v)
+	_ = json.Unmarshal(text, &out) // of nothing there are none
+	return out
+}
+
+// pool adds a pool, or a machine to one.
+func (s *stage) pool(cmd, name, place string, args []datadriven.CmdArg, arg func(string) float64) {
+	if cmd == "pool" {
+		p := record.PoolSeen{Order: []int{0}, Parts: []record.PartSeen{{Seen: map[string]time.Time{}}}}
+		p.Name, p.Partitions, p.USDPerHour, p.Parts[0].Pool = name, 1, arg("usd"), name
+		p.Place = place
+		s.pools = append(s.pools, p)
+		return
+	}
+	i := slices.IndexFunc(s.pools, func(p record.PoolSeen) bool { return p.Name == name })
+	part := &s.pools[i].Parts[0]
+	m := record.PoolMachine{ID: args[1].Key, Type: "machine",
+		Capacity: record.Capacity{CPUs: arg("cpus"), MemoryGiB: arg("mem")}}
+	if used := arg("used"); used > 0 {
+		m.Uses = []record.PoolUse{{Cluster: "other.0.1", Hold: record.Capacity{CPUs: used}}}
+	}
+	part.Machines, part.Seen[m.ID] = append(part.Machines, m), s.now.Add(24*time.Hour)
+	s.records[record.PartitionKey(name, 0)] = part.Partition
+}
+
+// roads say what it costs and takes to move data in stories.
+type roads struct{}
+
+func (roads) Move(from, to string) (usdPerGiB, hoursPerGiB float64, ok bool) {
+	if from == to {
+		return 0, 0, true
+	}
+	return 0.1, 0.01, true
+}
+
+func (roads) PlaceOf(uri string) string { return strings.TrimPrefix(uri, "s3://") }
