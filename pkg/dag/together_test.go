@@ -237,3 +237,29 @@ func TestARuleOfPlacementIsToldAsItIsWritten(t *testing.T) {
 		t.Error("a rule is about other tasks than it says")
 	}
 }
+
+// TestOfAJobThatIsRightNoTaskIsNamed: whoever asks what is wrong with a part of it hears of no task, edge or rule.
+func TestOfAJobThatIsRightNoTaskIsNamed(t *testing.T) {
+	for name, j := range map[string]*Job{"alone": tasksNamed("a"), "a gang": crew(), "a service": web()} {
+		if i, err := j.CheckGangs(); i >= 0 || err != nil {
+			t.Errorf("%s: gangs: %d, %v", name, i, err)
+		}
+		if i, edge, err := j.CheckServices(); i >= 0 || edge >= 0 || err != nil {
+			t.Errorf("%s: services: %d, %d, %v", name, i, edge, err)
+		}
+		if rule, err := j.CheckPlacement(); rule >= 0 || err != nil {
+			t.Errorf("%s: placement: %d, %v", name, rule, err)
+		}
+		j.Placement = []Placement{{Pack: LevelRegion, Of: []string{j.Tasks[0].Name, j.Tasks[len(j.Tasks)-1].Name}}}
+		if rule, err := j.CheckPlacement(); len(j.Tasks) > 1 && (rule >= 0 || err != nil) {
+			t.Errorf("%s: placement: %d, %v", name, rule, err)
+		}
+	}
+	many := numbered(MaxReplicas + 1)
+	for i := range many.Tasks {
+		many.Tasks[i].Service = &Service{Of: "s"}
+	}
+	if i, edge, err := many.CheckServices(); i != MaxReplicas || edge >= 0 || err == nil {
+		t.Errorf("%d, %d, %v", i, edge, err)
+	}
+}
