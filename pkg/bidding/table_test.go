@@ -361,3 +361,19 @@ func TestBetweenWholeStepsTheCostLiesBetweenTheirs(t *testing.T) {
 		t.Errorf("with two steps to spare 4 steps cost %v, all on demand 2.4", usd)
 	}
 }
+
+// TestWhereSpotNeverPaysAllIsOnDemand, however much time there is.
+func TestWhereSpotNeverPaysAllIsOnDemand(t *testing.T) {
+	for _, restart := range []float64{0, 1} {
+		m := bidding.Model{OnDemandUSD: 2, Restart: restart, USD: []float32{5}, P: []float32{1}}
+		table, err := bidding.Build(context.Background(), m, 4, 9)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for left := 4 + restart; left <= 9; left++ {
+			if usd, want := table.Cost(4, left, 0, bidding.OnNothing), 2*(4+restart); math.Abs(usd-want) > 1e-5 {
+				t.Errorf("with a start of %v steps 4 in %v cost %v, not %v", restart, left, usd, want)
+			}
+		}
+	}
+}
