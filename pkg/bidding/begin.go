@@ -70,7 +70,7 @@ func (t *Table) waits(work, time float64) (above, below float64) {
 		u := float64(t.model.spotUSD(q, int(time)))
 		g := t.waitGain(work, time, q)
 		switch {
-		case above == 0 && g > 0 && q == 0:
+		case g > 0 && q == 0:
 			above = u // nothing cheaper has been seen
 		case above == 0 && g > 0:
 			above = usd + gain/(gain-g)*(u-usd)

@@ -109,8 +109,8 @@ func drawLive(t *rapid.T) bidding.Live {
 	return l
 }
 
-// TestBeginIsWhatEveryCourseOfActionSays compares the table with the least expected cost over all courses of action, each price path and decision
-// walked one by one.
+// TestBeginIsWhatEveryCourseOfActionSays compares the table with the least expected cost over all courses of action,
+// each price path and decision walked one by one.
 func TestBeginIsWhatEveryCourseOfActionSays(t *testing.T) {
 	const step, restart = 1.0 / 6, 1.0 / 6 // a start takes a whole step, so that no value lies between two
 	for _, prices := range []*market.Online{tidal(2, 0.4, 30), tidal(0.6, 0.6, 30), tidal(1, 3, 30), tidal(0.2, 0.2, 100)} {
@@ -122,6 +122,7 @@ func TestBeginIsWhatEveryCourseOfActionSays(t *testing.T) {
 				t.Fatalf("%+v", b)
 			}
 			for work := 1; work <= 3; work++ {
+				w.prices(t, b, work)
 				longer := true // whether who has a step more waits as well
 				for slack := 6; slack >= 0; slack-- {
 					for q, usd := range w.chain.USD {
@@ -141,62 +142,43 @@ func TestBeginIsWhatEveryCourseOfActionSays(t *testing.T) {
 	}
 }
 
-// courses is the expectation by definition. A start takes one step and does no work.
-type courses struct {
-	chain *market.Chain
-	od    float64
-	step  float64
-	known map[[4]int]float64
-}
-
-// choices are the least expected costs of beginning with a step that has begun at a level, on whatever is better, and of waiting.
-func (w *courses) choices(work, time, q int) (start, wait float64) {
-	start, wait = w.od+w.next(work, time-1, q, 2), math.Inf(1)
-	if work+1 <= time-1 { // the loss of the step leaves time for on demand
-		wait = w.next(work, time-1, q, 0)
-		start = min(start, w.chain.USD[q]*w.step+w.next(work, time-1, q, 1))
-	}
-	return start, wait
-}
-
-// best is the least expected cost of a step that has begun at a level, on nothing (0), spot (1) or on demand (2).
-func (w *courses) best(work, time, q, on int) float64 {
-	if work == 0 {
-		return 0
-	}
-	need := work + 1
-	if on == 2 {
-		need = work
-	}
-	if time < need {
-		return 1e30
-	}
-	start, wait := w.choices(work, time, q)
-	best := min(start, wait)
-	switch {
-	case on == 2:
-		best = min(best, w.od+w.next(work-1, time-1, q, 2))
-	case on == 1 && work+1 <= time-1:
-		best = min(best, w.chain.USD[q]*w.step+w.next(work-1, time-1, q, 1))
-	}
-	return best
-}
-
-// next is the expectation over the next level.
-func (w *courses) next(work, time, q, on int) float64 {
-	if work == 0 {
-		return 0
-	}
-	key := [4]int{work, time, q, on}
-	if v, ok := w.known[key]; ok {
-		return v
-	}
-	sum, n := 0.0, len(w.chain.USD)
-	for to := range n {
-		if p := float64(w.chain.P[q*n+to]); p > 0 {
-			sum += p * w.best(work, time, to, on)
+// TestBetweenTwoPrices reads a table as a broker has kept it: of no and one step of work, and of none to two of slack.
+func TestBetweenTwoPrices(t *testing.T) {
+	b := &bidding.Begin{StepHours: 0.5, Work: 1, Slack: 2,
+		Above: []float32{0, 0, 0.25, 0.5, 0.125, 0.375}, Below: []float32{0, 0, 0, 4, 2, 0}}
+	for _, c := range []struct {
+		usd, work, left, begin float64
+		wait                   bool
+	}{
+		{1, 0.5, 0.9, math.Inf(1), false}, // too little to spare for a step
+		{1, 0, 0.5, 0.25, true},
+		{1e6, 0, 0.5, 0.25, true}, // no upper price
+		{0.25, 0, 0.5, 0.25, false},
+		{0.25 * (1 + 5e-7), 0, 0.5, 0.25, false}, // the same price, but for digits
+		{0.251, 0, 0.5, 0.25, true},
+		{1, 0.1, 0.6, 0.5, true}, // a step that is begun counts
+		{3.9, 0.5, 1, 0.5, true},
+		{4, 0.5, 1, 0.5, false},
+		{1, 0.5, 1.4999, 0.5, true},
+		{1, 0.5, 1.5, 0.375, true},
+		{1, 0, 1, 0.125, true},
+		{2, 0, 1, 0.125, false},
+		{1, 7, 100, 0.375, true}, // more than the table holds
+		{1, -1, 0, 0.125, true},
+	} {
+		if begin, wait := b.Waits(c.usd, c.work, c.left); begin != c.begin || wait != c.wait {
+			t.Errorf("%v USD with %v h of work in %v h: waits %v, begins at %v", c.usd, c.work, c.left, wait, begin)
 		}
 	}
-	w.known[key] = sum
-	return sum
+	if !b.Any() {
+		t.Error("it waits at no price")
+	}
+	b.Above = []float32{1, 1, 1, 1, 1, 1}
+	b.StepHours = 0
+	if begin, wait := b.Waits(1, 0.5, 1.5); wait || !math.IsInf(begin, 1) {
+		t.Errorf("a table of nothing waits for %v", begin)
+	}
+	if b.Above = []float32{0, 0}; b.Any() {
+		t.Error("it waits though it begins at any price")
+	}
 }

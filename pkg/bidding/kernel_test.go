@@ -6,6 +6,26 @@ import (
 	"testing"
 )
 
+// TestTheKernelRefusesWhatIsTooShort: beyond a slice it would write into what belongs to others.
+func TestTheKernelRefusesWhatIsTooShort(t *testing.T) {
+	const n, stride = 20, 32
+	for short := range 4 {
+		room := [3]int{(tile-1)*stride + lanes, (n-1)*stride + lanes, (tile-1)*stride + n}
+		if short < 3 {
+			room[short]--
+		}
+		dst, pt, u := make([]float32, room[0]), make([]float32, room[1]), make([]float32, room[2])
+		refused := func() (refused bool) {
+			defer func() { refused = recover() != nil }()
+			multiply(dst[:room[0]:room[0]], pt[:room[1]:room[1]], u[:room[2]:room[2]], n, stride)
+			return
+		}()
+		if refused != (short < 3) {
+			t.Errorf("of %v elements: refused: %v", room, refused)
+		}
+	}
+}
+
 func TestTheKernelMultipliesAsWritten(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1)) //nolint:gosec // a test
 	for _, n := range []int{1, 2, 15, 16, 17, 24, 64} {

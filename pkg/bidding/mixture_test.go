@@ -2,6 +2,8 @@ package bidding_test
 
 import (
 	"context"
+	"errors"
+	"math"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -10,8 +12,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/market"
 )
 
-// TestAMixtureBidsWhatItsTablesFindWorthItInTheMean compares the bid with the verdict of the tables themselves, built one by one and asked
-// at each of many prices: the highest at which spot costs no more in the mean than the best other way.
+// TestAMixtureBidsWhatItsTablesFindWorthItInTheMean compares the bid with the verdict of the tables themselves, built
+// one by one and asked at each of many prices: the highest at which spot costs no more in the mean than the best other
+// way.
 func TestAMixtureBidsWhatItsTablesFindWorthItInTheMean(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const od, hours, steps = 1.0, 10, 100
@@ -51,7 +54,22 @@ func TestAMixtureBidsWhatItsTablesFindWorthItInTheMean(t *testing.T) {
 			}
 			return spot - min(wait, onDemand)
 		}
-		got, _ := x.Bid(work, float64(left), hour, past.USD[now-1], on)
+		got, onDemand := x.Bid(work, float64(left), hour, past.USD[now-1], on)
+		// more is by how much an hour on demand is expected to cost more than one of waiting, if spot turns out to cost
+		// more than the bid.
+		more := 0.0
+		for k, table := range tables {
+			n := len(chains[k].USD)
+			for q, usd := range chains[k].USD {
+				if usd *= chains[k].Factor(hour); usd > got {
+					c := table.Choose(work, float64(left), q, usd, on)
+					more += float64(chains[k].P[chains[k].Level(past.USD[now-1], hour-1)*n+q]) * (c.OnDemand - min(c.Wait, 1e30))
+				}
+			}
+		}
+		if want := got >= od || more < 0; onDemand != want && math.Abs(more) > 1e-4 {
+			t.Fatalf("bids %v, beyond which on demand costs %v more than to wait; on demand: %v", got, more, onDemand)
+		}
 		if just := got - 1e-6; just > 0 && dearer(just) > 1e-4 {
 			t.Fatalf("bids %v, which is %v more than another way", got, dearer(just))
 		}
@@ -63,7 +81,8 @@ func TestAMixtureBidsWhatItsTablesFindWorthItInTheMean(t *testing.T) {
 	})
 }
 
-// TestAMixtureOfACheapAndADearMarketStandsBetween: where one chain would wait and the other would not, the bid is between theirs.
+// TestAMixtureOfACheapAndADearMarketStandsBetween: where one chain would wait and the other would not, the bid is
+// between theirs.
 func TestAMixtureOfACheapAndADearMarketStandsBetween(t *testing.T) {
 	chain := func(usd ...float64) *market.Chain {
 		c := &market.Chain{USD: usd, Top: usd, P: []float32{0.5, 0.5, 0.5, 0.5}}
@@ -81,5 +100,47 @@ func TestAMixtureOfACheapAndADearMarketStandsBetween(t *testing.T) {
 	low, high, mixed := bid(cheap), bid(dear), bid(cheap, dear)
 	if !(low < mixed && mixed < high) {
 		t.Errorf("bids %v, %v and mixed %v", low, high, mixed)
+	}
+}
+
+// TestAMixtureWorksOnDemandOnlyWhereItDoesNotPayToWait: with time to spare a dear hour is waited out, with none it is
+// worked on demand.
+func TestAMixtureWorksOnDemandOnlyWhereItDoesNotPayToWait(t *testing.T) {
+	usd := []float64{0.2, 0.8}
+	c := &market.Chain{USD: usd, Top: usd, P: []float32{0.5, 0.5, 0.5, 0.5}}
+	x, err := bidding.NewMixture(context.Background(), []*market.Chain{c}, 1, 0, 4, 10, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bid, onDemand := x.Bid(1, 2, 8, 0.2, bidding.OnNothing); onDemand || math.Abs(bid-0.5) > 1e-6 {
+		t.Errorf("with an hour to spare it bids %v; on demand: %v", bid, onDemand)
+	}
+	if bid, onDemand := x.Bid(2, 2, 8, 0.2, bidding.OnNothing); !onDemand || math.Abs(bid-1) > 1e-9 {
+		t.Errorf("with none it bids %v; on demand: %v", bid, onDemand)
+	}
+}
+
+// TestAMixtureKeepsItsMachineOnDemandWhileAHighPriceStays: a machine on demand is kept while spot costs 2, as that
+// stays for long, and given up for an hour of waiting where spot costs 1.2, as what comes next is 0.1. Which of both is
+// likelier follows from the price before, by the rhythm of its own hour.
+func TestAMixtureKeepsItsMachineOnDemandWhileAHighPriceStays(t *testing.T) {
+	c := &market.Chain{USD: []float64{0.1, 1.2, 2}, Top: []float64{0.1, 1.2, 2}, P: []float32{0.6, 0.39, 0.01, 1, 0, 0, 0.003, 0.002, 0.995}}
+	c.Daily[9] = 0.4
+	x, err := bidding.NewMixture(context.Background(), []*market.Chain{c}, 1, 0.5, 12, 20, 20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for last, want := range map[float64]bool{0.1: false, 2: true, 0.8: false} {
+		bid, onDemand := x.Bid(4, 12, 8, last, bidding.OnDemand)
+		if onDemand != want || bid > 1 {
+			t.Errorf("after %v USD it bids %v; on demand: %v", last, bid, onDemand)
+		}
+	}
+}
+
+func TestABadMixtureIsRefused(t *testing.T) {
+	c := &market.Chain{USD: []float64{0.2}, Top: []float64{0.2}, P: []float32{0.5}}
+	if _, err := bidding.NewMixture(context.Background(), []*market.Chain{c}, 1, 0, 2, 4, 4); !errors.Is(err, bidding.ErrModel) {
+		t.Errorf("a row that sums to a half: %v", err)
 	}
 }

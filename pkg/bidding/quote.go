@@ -38,6 +38,10 @@ type Quote struct {
 // hopeless is how many times its own length a run may be expected to take; beyond that spot is no offer at all.
 const hopeless = 10
 
+// seldom is how many interruptions of a run are as good as none: with fewer the expectation, which divides by their
+// rate, has no digits left.
+const seldom = 1e-15
+
 // Spot quotes a run on spot capacity. ok is false when interruptions are so frequent that it is not expected
 // to end in ten times its own length.
 //
@@ -50,7 +54,7 @@ func Spot(run Run) (q Quote, ok bool) {
 	}
 	q.Guaranteed = run.Hours + math.Max(segment, run.ReactHours) + run.RestartHours
 	rate := run.PreemptionsPerHour * float64(max(run.Nodes, 1))
-	if rate <= 0 || run.Hours <= 0 {
+	if rate*run.Hours <= seldom {
 		q.Hours, q.Held = run.Hours, run.Hours
 		return q, true
 	}

@@ -66,15 +66,13 @@ func build(ctx context.Context, m Model, work, time, slack int) (*Table, error) 
 		return nil, err
 	}
 	n := m.Levels()
-	if m.Restart > 0 {
-		work = time // a start adds to the work: losses may leave more than there was
-	}
 	t := &Table{model: m, work: work, time: time, slack: slack, levels: n, kinds: 1}
 	if m.Restart > 0 {
 		t.kinds = int(holdings)
+		t.work = time // a start adds to the work: losses may leave more than there was
 	}
-	t.stride = (n + lanes - 1) / lanes * lanes
-	t.rows = (slack + 1 + tile - 1) / tile * tile
+	t.stride = n + (lanes-n%lanes)%lanes
+	t.rows = (slack/tile + 1) * tile
 	t.pt = make([]float32, n*t.stride)
 	for s := range n {
 		for q := range n {
@@ -176,14 +174,12 @@ func (s *stepper) fill(left int) {
 		}
 	}
 	for kind := range t.kinds {
+		// What the last tile overruns stays zero, as u is there: the work is done.
 		for slack := first / tile * tile; slack <= last; slack += tile {
 			at := t.offset(left, Holding(kind), slack)
 			for j := 0; j < t.stride; j += lanes {
 				multiply(t.v[at+j:], t.pt[j:], s.u[kind][slack*t.stride:], t.levels, t.stride)
 			}
-		}
-		for slack := last + 1; slack < min(t.rows, last+1+tile); slack++ {
-			fillRow(t.row(left, Holding(kind), slack), 0) // what the last tile overran: the work is done
 		}
 	}
 }
@@ -194,14 +190,7 @@ func (s *stepper) simple(to []float32, left, slack int) {
 	run, wait := s.t.row(left-1, OnNothing, slack), s.t.row(left-1, OnNothing, slack-1)
 	run, wait = run[:len(to)], wait[:len(to)]
 	for q, usd := range s.spot[:len(to)] {
-		if usd > s.od {
-			usd = s.od
-		}
-		usd += run[q]
-		if idle := s.wait + wait[q]; idle < usd {
-			usd = idle
-		}
-		to[q] = usd
+		to[q] = min(min(usd, s.od)+run[q], s.wait+wait[q])
 	}
 }
 
@@ -235,8 +224,8 @@ func (s *stepper) best(left, slack int) {
 	}
 	kept := t.row(left-1, OnSpot, slack)[:n]
 	for q, usd := range s.spot[:n] {
-		if x := usd + kept[q]; x < spot[q] && !t.model.fresh(q) {
-			spot[q] = x
+		if !t.model.fresh(q) {
+			spot[q] = min(spot[q], usd+kept[q])
 		}
 	}
 }
@@ -261,14 +250,10 @@ func (s *stepper) start(to []float32, left, slack int) {
 	lo, hi = s.after(left, OnSpot, slack)
 	lo, hi = lo[:len(to)], hi[:len(to)]
 	for q, usd := range s.spot[:len(to)] {
-		best := to[q]
-		if x := s.wait + wait[q]; mayWait && x < best {
-			best = x
+		to[q] = min(to[q], usd+short+lo[q]+share*(hi[q]-lo[q]))
+		if mayWait {
+			to[q] = min(to[q], s.wait+wait[q])
 		}
-		if x := usd + short + lo[q] + share*(hi[q]-lo[q]); x < best {
-			best = x
-		}
-		to[q] = best
 	}
 }
 
@@ -313,10 +298,10 @@ func (t *Table) Cost(work, time float64, s int, on Holding) float64 {
 	if !t.feasible(work, time, on) {
 		return math.Inf(1)
 	}
-	if least := 1.0; t.model.Fallback {
+	if start := t.startSteps(on); t.model.Fallback {
 		slack = max(slack, 0)
-	} else if on == OnDemand && slack < least || on != OnDemand && slack < least+t.model.Restart {
-		return (work + t.startSteps(on)) * t.model.OnDemandUSD
+	} else if slack < 1+start {
+		return (work + start) * t.model.OnDemandUSD
 	}
 	lo, tight := int(min(work, float64(t.work))), int(slack)
 	fw, fs := min(work, float64(t.work))-float64(lo), slack-float64(tight)

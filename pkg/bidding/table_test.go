@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -24,7 +25,8 @@ func drawModel(t *rapid.T, restart float64) bidding.Model {
 // drawPrices draws a small market in which there is always a machine.
 func drawPrices(t *rapid.T, restart float64) bidding.Model {
 	n := rapid.IntRange(1, 5).Draw(t, "levels")
-	m := bidding.Model{OnDemandUSD: 1, Restart: restart, USD: make([]float32, n), P: make([]float32, n*n)}
+	m := bidding.Model{Restart: restart, USD: make([]float32, n), P: make([]float32, n*n)}
+	m.OnDemandUSD = rapid.SampledFrom([]float64{0.5, 1, 2}).Draw(t, "on demand")
 	usd := 0.0
 	for q := range n {
 		usd += rapid.Float64Range(0.02, 0.5).Draw(t, "usd")
@@ -44,77 +46,12 @@ func drawPrices(t *rapid.T, restart float64) bidding.Model {
 	return m
 }
 
-// oracle is the recursion written down by work and time, straight from the paper (equations 1 to 8) and from what a restart means: work that
-// has to be done again. It shares nothing with the table, which counts by slack.
-type oracle struct {
-	m    bidding.Model
-	memo map[[4]int]float64
-}
-
-// value is the least expected cost after a step in state s.
-func (o *oracle) value(work, left, s int, on bidding.Holding) float64 {
-	if work <= 0 {
-		return 0
-	}
-	restart := int(o.m.Restart)
-	slack := left - work
-	if restart == 0 {
-		on = bidding.OnNothing
-		if slack == 0 && !o.m.Fallback {
-			return float64(work) * o.m.OnDemandUSD
-		}
-	}
-	if slack < 0 || on != bidding.OnDemand && slack < restart {
-		return math.Inf(1)
-	}
-	key := [4]int{work, left, s, int(on)}
-	if v, ok := o.memo[key]; ok {
-		return v
-	}
-	n := o.m.Levels()
-	sum := 0.0
-	for q := range n {
-		sum += float64(o.m.P[s*n+q]) * o.best(work, left, q, on, restart)
-	}
-	o.memo[key] = sum
-	return sum
-}
-
-func (o *oracle) best(work, left, q int, on bidding.Holding, restart int) float64 {
-	again := func(to bidding.Holding) int {
-		if to == on {
-			return 0
-		}
-		return restart
-	}
-	usd := float64(o.m.USD[q])
-	if restart == 0 {
-		usd = math.Min(usd, o.m.OnDemandUSD)
-	}
-	best := math.Inf(1)
-	if left-work >= again(bidding.OnDemand) {
-		best = o.m.OnDemandUSD + o.value(work-1+again(bidding.OnDemand), left-1, q, bidding.OnDemand)
-	}
-	risk := 1 + restart
-	if o.m.Fallback && restart == 0 {
-		best = math.Min(best, usd+o.value(work-1, left-1, q, bidding.OnSpot))
-	}
-	if left-work < risk {
-		return best
-	}
-	best = math.Min(best, o.m.ReleaseUSD+o.value(work, left-1, q, bidding.OnNothing))
-	if !math.IsInf(usd, 1) {
-		best = math.Min(best, usd+o.value(work-1+again(bidding.OnSpot), left-1, q, bidding.OnSpot))
-	}
-	return best
-}
-
 func TestTheTableIsTheRecursion(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		restart := rapid.IntRange(0, 2).Draw(t, "restart")
 		m := drawModel(t, float64(restart))
 		m.ReleaseUSD = rapid.SampledFrom([]float64{0, 0.05}).Draw(t, "release")
-		m.Fallback = restart == 0 && rapid.Bool().Draw(t, "fallback")
+		m.Fallback = rapid.Bool().Draw(t, "fallback")
 		work := rapid.IntRange(1, 7).Draw(t, "work")
 		left := work + rapid.IntRange(restart, 6).Draw(t, "slack")
 		build := bidding.Build
@@ -288,7 +225,8 @@ func TestAtTheBoundariesThePaperHolds(t *testing.T) {
 	}
 }
 
-// TestTheBidIsTheBest compares the bid with all others, each played for one step and then as the table says (equation 8).
+// TestTheBidIsTheBest compares the bid with all others, each played for one step and then as the table says (equation
+// 8).
 func TestTheBidIsTheBest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := drawPrices(t, 0)
@@ -325,26 +263,117 @@ func TestTheBidIsTheBest(t *testing.T) {
 
 func TestABadModelIsRefused(t *testing.T) {
 	for name, spoil := range map[string]func(*bidding.Model){
-		"no states":           func(m *bidding.Model) { m.USD, m.P = nil, nil },
-		"a row that sums low": func(m *bidding.Model) { m.P[0] = 0 },
-		"a negative chance":   func(m *bidding.Model) { m.P[0], m.P[1] = -0.5, 1.25 },
-		"a free machine":      func(m *bidding.Model) { m.USD[1] = 0 },
-		"not a price":         func(m *bidding.Model) { m.OnDemandUSD = math.NaN() },
-		"a negative restart":  func(m *bidding.Model) { m.Restart = -1 },
-		"too few factors":     func(m *bidding.Model) { m.Factor = []float32{1} },
+		"no states":            func(m *bidding.Model) { m.USD, m.P = nil, nil },
+		"a row that sums low":  func(m *bidding.Model) { m.P[0] = 0 },
+		"a negative chance":    func(m *bidding.Model) { m.P[0], m.P[1] = -0.5, 1.25 },
+		"a free machine":       func(m *bidding.Model) { m.USD[1] = 0 },
+		"not a price":          func(m *bidding.Model) { m.OnDemandUSD = math.NaN() },
+		"a negative restart":   func(m *bidding.Model) { m.Restart = -1 },
+		"an endless restart":   func(m *bidding.Model) { m.Restart = 1025 },
+		"free on demand":       func(m *bidding.Model) { m.OnDemandUSD = 0 },
+		"endless on demand":    func(m *bidding.Model) { m.OnDemandUSD = math.Inf(1) },
+		"waiting that pays":    func(m *bidding.Model) { m.ReleaseUSD = -1 },
+		"endless waiting":      func(m *bidding.Model) { m.ReleaseUSD = math.Inf(1) },
+		"a missing row":        func(m *bidding.Model) { m.P = m.P[:6] },
+		"a row that sums high": func(m *bidding.Model) { m.P[8] += 0.01 },
+		"a factor too few":     func(m *bidding.Model) { m.Factor = []float32{1, 1, 1, 1} },
+		"too many states":      func(m *bidding.Model) { *m = walk(1<<12+1, 0) },
+		"too few factors":      func(m *bidding.Model) { m.Factor = []float32{1} },
 	} {
 		m := walk(3, 0)
 		spoil(&m)
-		if _, err := bidding.Build(context.Background(), m, 2, 4); !errors.Is(err, bidding.ErrModel) {
+		_, err := bidding.Build(context.Background(), m, 2, 4)
+		if !errors.Is(err, bidding.ErrModel) || m.Factor != nil && !strings.HasSuffix(err.Error(), "of 5") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := bidding.Build(context.Background(), walk(3, 0), 5, 4); !errors.Is(err, bidding.ErrModel) {
-		t.Errorf("more work than time: %v", err)
+	for _, c := range [][2]int{{5, 4}, {-1, 4}, {1, 1<<14 + 1}} {
+		if _, err := bidding.Build(context.Background(), walk(3, 0), c[0], c[1]); !errors.Is(err, bidding.ErrModel) {
+			t.Errorf("%d steps of work in %d: %v", c[0], c[1], err)
+		}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	if _, err := bidding.Build(ctx, walk(3, 0), 2, 4); !errors.Is(err, context.Canceled) {
 		t.Errorf("stopped: %v", err)
+	}
+}
+
+// TestTheLargestModelIsOne: what is just within the bounds is taken, and work that begins with no time to spare as well
+// as none.
+func TestTheLargestModelIsOne(t *testing.T) {
+	for name, change := range map[string]func(*bidding.Model){
+		"as it is":              func(*bidding.Model) {},
+		"enough factors":        func(m *bidding.Model) { m.Factor = []float32{1, 1, 1, 1, 1} },
+		"a long restart":        func(m *bidding.Model) { m.Restart = 1 << 10 },
+		"a state without way":   func(m *bidding.Model) { m.P[1], m.P[0] = 0, 1 },
+		"a sum that is rounded": func(m *bidding.Model) { m.P[0] += 0.0009 },
+	} {
+		m := walk(3, 0)
+		m.P[0], m.P[1] = 0.5, 0.5
+		change(&m)
+		if _, err := bidding.Build(context.Background(), m, 2, 4); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	m := bidding.Model{OnDemandUSD: 1, USD: []float32{0.5}, P: []float32{1}}
+	for _, c := range []struct {
+		work, left int
+		usd        float64
+	}{{0, 0, 0}, {0, 3, 0}, {3, 3, 3}, {3, 4, 1.5}, {1 << 14, 1 << 14, 1 << 14}} {
+		table, err := bidding.BuildRun(context.Background(), m, c.work, c.left)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if usd := table.Cost(float64(c.work), float64(c.left), 0, bidding.OnNothing); math.Abs(usd-c.usd) > 1e-5 {
+			t.Errorf("%d steps of work in %d cost %v, not %v", c.work, c.left, usd, c.usd)
+		}
+	}
+}
+
+// TestBetweenWholeStepsTheCostLiesBetweenTheirs at the same time to spare; with less than a step to spare, and a start
+// where nothing is held, all of it is on demand.
+func TestBetweenWholeStepsTheCostLiesBetweenTheirs(t *testing.T) {
+	m := walk(4, 0.5)
+	m.OnDemandUSD = 0.6
+	table, err := bidding.Build(context.Background(), m, 10, 20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cost := func(work, slack float64) float64 { return table.Cost(work, work+slack, 1, bidding.OnSpot) }
+	for _, c := range []struct{ got, want float64 }{
+		{cost(4.5, 3), (cost(4, 3) + cost(5, 3)) / 2},
+		{cost(4, 3.5), (cost(4, 3) + cost(4, 4)) / 2},
+		{cost(4.25, 3.5), 0.375*cost(4, 3) + 0.125*cost(5, 3) + 0.375*cost(4, 4) + 0.125*cost(5, 4)},
+		{cost(0.5, 3), cost(1, 3) / 2},
+		{table.Cost(4, 4.5, 1, bidding.OnDemand), 2.4},
+		{table.Cost(4, 4.5, 1, bidding.OnNothing), 2.7},
+		{table.Cost(4, 5.25, 1, bidding.OnNothing), 2.7},
+		{table.Cost(4, 5.25, 1, bidding.OnSpot), 2.7},
+		{table.Cost(0, 5, 1, bidding.OnSpot), 0},
+		{table.Cost(-1, 5, 1, bidding.OnSpot), 0},
+	} {
+		if math.Abs(c.got-c.want) > 1e-5 {
+			t.Errorf("%v, not %v", c.got, c.want)
+		}
+	}
+	if usd := table.Cost(4, 6, 1, bidding.OnDemand); usd >= 2.4 {
+		t.Errorf("with two steps to spare 4 steps cost %v, all on demand 2.4", usd)
+	}
+}
+
+// TestWhereSpotNeverPaysAllIsOnDemand, however much time there is.
+func TestWhereSpotNeverPaysAllIsOnDemand(t *testing.T) {
+	for _, restart := range []float64{0, 1} {
+		m := bidding.Model{OnDemandUSD: 2, Restart: restart, USD: []float32{5}, P: []float32{1}}
+		table, err := bidding.Build(context.Background(), m, 4, 9)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for left := 4 + restart; left <= 9; left++ {
+			if usd, want := table.Cost(4, left, 0, bidding.OnNothing), 2*(4+restart); math.Abs(usd-want) > 1e-5 {
+				t.Errorf("with a start of %v steps 4 in %v cost %v, not %v", restart, left, usd, want)
+			}
+		}
 	}
 }

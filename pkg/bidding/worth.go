@@ -86,7 +86,7 @@ func (l *Live) model(step float64) Model {
 	for q := range m.USD {
 		m.USD[q] *= float32(step)
 	}
-	m.ReleaseUSD = 1e3 * l.OnDemandUSD * step
+	m.ReleaseUSD = 1e3 * m.OnDemandUSD
 	if l.LossesPerHour > 0 && l.Restart > 0 {
 		m = WithMoves(m, l.LossesPerHour, hoursOf(step))
 	}

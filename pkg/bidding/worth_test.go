@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -23,7 +24,8 @@ func TestASteadyCheapMarketIsWorthMoreThanItCosts(t *testing.T) {
 	}
 }
 
-// TestASpikeIsSatOutAndABadMarketLeft compares two markets of the same price now: one comes down soon, the other has always been dear.
+// TestASpikeIsSatOutAndABadMarketLeft compares two markets of the same price now: one comes down soon, the other has
+// always been dear.
 func TestASpikeIsSatOutAndABadMarketLeft(t *testing.T) {
 	spiking, dear := &market.Online{}, &market.Online{}
 	at := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
@@ -85,18 +87,20 @@ func TestALiveTaskThatIsNoneIsRefused(t *testing.T) {
 		"endless":       func(l *bidding.Live) { l.Work = math.Inf(1) },
 		"no price":      func(l *bidding.Live) { l.USD = math.NaN() },
 		"no other way":  func(l *bidding.Live) { l.OnDemandUSD = 0 },
+		"a free one":    func(l *bidding.Live) { l.USD = 0 },
 		"fewer than no": func(l *bidding.Live) { l.LossesPerHour = -1 },
 	} {
 		l := good
 		spoil(&l)
-		if _, err := bidding.NewWorth(context.Background(), l); !errors.Is(err, bidding.ErrModel) {
-			t.Errorf("%s: %v", name, err)
+		_, err := bidding.NewWorth(context.Background(), l)
+		if !errors.Is(err, bidding.ErrModel) || strings.Contains(err.Error(), "state") || strings.Contains(err.Error(), "on-demand price") {
+			t.Errorf("%s: %v", name, err) // a model's words say nothing of a task
 		}
 	}
 }
 
-// TestALiveTaskDoesNotWait: a broker that leaves goes on elsewhere at once, so dear hours that alternate with cheap ones are worth
-// what they cost as long as on-demand costs more.
+// TestALiveTaskDoesNotWait: a broker that leaves goes on elsewhere at once, so dear hours that alternate with cheap
+// ones are worth what they cost as long as on-demand costs more.
 func TestALiveTaskDoesNotWait(t *testing.T) {
 	prices := &market.Online{}
 	at := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
@@ -113,4 +117,80 @@ func TestALiveTaskDoesNotWait(t *testing.T) {
 	if usd := w.MaxUSD(4, 12); usd < 0.9 {
 		t.Errorf("a dear hour is worth %v: there is nothing better, other than to wait", usd)
 	}
+}
+
+// TestAnHourIsWorthWhatTheTableSays reads a table as a broker has kept it: of no and one step of work, and of none to
+// two of slack.
+func TestAnHourIsWorthWhatTheTableSays(t *testing.T) {
+	w := &bidding.Worth{StepHours: 0.5, Work: 1, Slack: 2, USD: []float32{1, 2, 3, 4, 5, 6}}
+	for _, c := range []struct{ work, left, want float64 }{
+		{0, 0, 1}, {0.5, 0.5, 2}, {0.5, 0.9, 2}, {0, 0.5, 3}, {0.1, 0.6, 4}, {0.5, 1, 4}, {0.5, 1.4999, 4}, {0.5, 1.5, 6}, {0, 1, 5},
+		{7, 100, 6}, {-1, 0, 5}, {3, 1, 2}, // beyond the table
+	} {
+		if usd := w.MaxUSD(c.work, c.left); usd != c.want {
+			t.Errorf("with %v h of work in %v h an hour is worth %v, not %v", c.work, c.left, usd, c.want)
+		}
+	}
+	w.StepHours = 0
+	if usd := w.MaxUSD(0.5, 1); usd != 0 {
+		t.Errorf("by a table of nothing an hour is worth %v", usd)
+	}
+}
+
+// TestAnHourIsWorthWhatEveryCourseOfActionSays: at the price that it is worth, which is between the last level at which
+// staying costs no more than moving and the first at which it does, both cost the same.
+func TestAnHourIsWorthWhatEveryCourseOfActionSays(t *testing.T) {
+	const step, restart = 1.0 / 6, 1.0 / 6 // a start takes a whole step, so that no value lies between two
+	for _, prices := range []*market.Online{nil, tidal(2, 0.4, 30), tidal(0.6, 0.6, 30), tidal(1, 3, 30), tidal(0.2, 0.2, 100)} {
+		for _, od := range []float64{0.25, 0.5, 1} {
+			l := bidding.Live{Prices: prices, USD: 0.7, OnDemandUSD: od, Work: 3 * step, Left: 9 * step, Restart: restart}
+			w, err := bidding.NewWorth(context.Background(), l)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if prices == nil {
+				prices = &market.Online{}
+			}
+			all := courses{chain: prices.Chain(step, l.USD, od), od: od * step, known: map[[4]int]float64{}, step: step, idle: 1000 * od * step}
+			for work := 1; work <= 3; work++ {
+				for slack := 3; slack <= 6; slack++ { // less is not enough to lose a step
+					want := all.worth(work, work+slack)
+					got := w.MaxUSD(float64(work)*step, float64(work+slack)*step)
+					if math.Abs(got-want) > 1e-3*want {
+						t.Errorf("od %v, %d steps of work and %d to spare: an hour is worth %v, not %v", od, work, slack, got, want)
+					}
+				}
+			}
+			if none, one := w.MaxUSD(0, 1), w.MaxUSD(step, step+1); none != one {
+				t.Errorf("od %v: with all work done an hour is worth %v, with a step to do %v", od, none, one)
+			}
+			for _, starts := range []float64{1, 3} {
+				l.Restart = starts * step
+				if w, err = bidding.NewWorth(context.Background(), l); err != nil {
+					t.Fatal(err)
+				}
+				if tight, enough := w.MaxUSD(step, step), w.MaxUSD(step, (3+starts)*step); tight != enough || tight == 0 {
+					t.Errorf("od %v, starts of %v steps: without time to spare an hour is worth %v, with enough %v", od, starts, tight, enough)
+				}
+			}
+		}
+	}
+}
+
+// worth is the price of an hour on the machine that is held at which to stay costs as much as to move.
+func (w *courses) worth(work, time int) float64 {
+	below, gains := 0.0, 0.0
+	for q, usd := range w.chain.USD {
+		stay := usd*w.step + w.next(work-1, time-1, q, 1)
+		move := w.od + w.next(work, time-1, q, 2)
+		gain := (move - stay) / w.step
+		if gain < 0 && q > 0 {
+			return below + (usd-below)*gains/(gains-gain)
+		}
+		if gain < 0 || q == len(w.chain.USD)-1 {
+			return max(usd+gain, 0)
+		}
+		below, gains = usd, gain
+	}
+	return 0
 }

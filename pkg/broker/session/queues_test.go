@@ -19,7 +19,7 @@ func known(queues ...record.Queue) *book.Draft {
 		body, _ := json.Marshal(q)
 		k.Seed(store.Record{Key: record.QueueKey(q.Name), Version: 1, Body: body})
 	}
-	k.Spans[book.Span{Partition: record.PartQueues}] = true
+	k.AddSpan(book.Span{Partition: record.PartQueues})
 	for _, name := range []string{"new", "lab", record.DefaultQueueName} {
 		if !k.Knows(record.QueueKey(name)) {
 			k.Seed(store.Record{Key: record.QueueKey(name)})

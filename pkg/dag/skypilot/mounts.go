@@ -327,7 +327,7 @@ func variable(s string) (name string, length int) {
 	for end < len(s) && (fault.IsAlnum(s[end]) || s[end] == '_') {
 		end++
 	}
-	if end == begin || s[begin] >= '0' && s[begin] <= '9' {
+	if end == begin || s[begin] <= '9' {
 		return "", 1
 	}
 	if begin == 1 {

@@ -71,13 +71,9 @@ func (r *jsonReader) token() (json.Token, error) {
 
 func (r *jsonReader) syntax(err error) error {
 	e := &dag.Error{Reason: "is not JSON: " + err.Error(), Cause: err}
-	var syntax *json.SyntaxError
-	switch {
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		e.Reason = "is not JSON: it ends too early"
 		r.start = len(r.data)
-	case errors.As(err, &syntax) && int(syntax.Offset) > r.start:
-		r.start = min(int(syntax.Offset), len(r.data)) - 1
 	}
 	at := fault.PositionIn(r.data, r.start)
 	e.Line, e.Column = int(at.Line), int(at.Column)
