@@ -173,12 +173,14 @@ func Bounded(tree []*Queue) (names []string) {
 
 // Holds is what so many machines of a planned offer are, beside their vCPUs.
 func (p *Planned) Holds(nodes int) Amounts {
-	n, a := float64(nodes), Amounts{}
-	for name, v := range map[string]float64{MemoryGiB: p.MemoryGiB, USDPerHour: p.Offer.USDPerHour,
-		p.Offer.Accelerator: p.Offer.AccelCount} {
+	a := Amounts{}
+	add := func(name string, v float64) {
 		if name != "" && v > 0 {
-			a[name] = v * n
+			a[name] = v * float64(nodes)
 		}
 	}
+	add(MemoryGiB, p.MemoryGiB)
+	add(USDPerHour, p.Offer.USDPerHour)
+	add(p.Offer.Accelerator, p.Offer.AccelCount)
 	return a
 }

@@ -149,8 +149,11 @@ func Place(o cloud.Offer) string { return o.Cloud + ":" + o.Region }
 // deployment.
 func ShortHash(parts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
-	return strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:8]))
+	return digits.EncodeToString(sum[:8])
 }
+
+// digits are those of base32 as they may stand in names.
+var digits = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
 // Slug is the part of a job's ID that people read: of its name, what suits a tag in every cloud.
 func Slug(name string) string {
