@@ -3,9 +3,6 @@ package attempt
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
-	"reflect"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -13,6 +10,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
+	"github.com/tradewind-broker/tradewind/pkg/broker/internal/recordtest"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
@@ -49,19 +47,7 @@ func (s *stage) decided(d record.Decision) {
 			continue
 		}
 		before, after := s.fields(s.records[w.Key]), s.fields(w.Value)
-		var changed []string
-		for _, name := range slices.Sorted(maps.Keys(after)) {
-			if !reflect.DeepEqual(before[name], after[name]) {
-				text, _ := json.Marshal(after[name])
-				changed = append(changed, name+"="+string(text))
-			}
-		}
-		for _, name := range slices.Sorted(maps.Keys(before)) {
-			if _, there := after[name]; !there {
-				changed = append(changed, "no "+name)
-			}
-		}
-		fmt.Fprintf(s.out, "%s: %s\n", w.Key.Sort, strings.Join(changed, " "))
+		fmt.Fprintf(s.out, "%s: %s\n", w.Key.Sort, recordtest.Changed(before, after))
 		s.records[w.Key] = w.Value
 	}
 	for _, key := range d.Holds {

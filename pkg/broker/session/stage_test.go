@@ -3,8 +3,6 @@ package session
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +10,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
+	"github.com/tradewind-broker/tradewind/pkg/broker/internal/recordtest"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
@@ -79,19 +78,7 @@ func (s *stage) tellChanges(slot *book.Slot, out *strings.Builder) {
 	if err := json.Unmarshal(slot.Body, &after); err != nil {
 		s.t.Fatal(err)
 	}
-	var changed []string
-	for _, name := range slices.Sorted(maps.Keys(after)) {
-		if !reflect.DeepEqual(before[name], after[name]) {
-			text, _ := json.Marshal(after[name])
-			changed = append(changed, name+"="+string(text))
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(before)) {
-		if _, there := after[name]; !there {
-			changed = append(changed, "no "+name)
-		}
-	}
-	fmt.Fprintf(out, "  %s/%s: %s\n", slot.Key.Partition, slot.Key.Sort, strings.Join(changed, " "))
+	fmt.Fprintf(out, "  %s/%s: %s\n", slot.Key.Partition, slot.Key.Sort, recordtest.Changed(before, after))
 }
 
 func fieldsOf(v any) map[string]any {

@@ -1,0 +1,27 @@
+// Package recordtest tells in stories what a decision does to records.
+package recordtest
+
+import (
+	"encoding/json"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// Changed says which fields of a record have changed, as FIELD=VALUE, and which are gone.
+func Changed(before, after map[string]any) string {
+	var changed []string
+	for _, name := range slices.Sorted(maps.Keys(after)) {
+		if !reflect.DeepEqual(before[name], after[name]) {
+			text, _ := json.Marshal(after[name]) // it was read as JSON
+			changed = append(changed, name+"="+string(text))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(before)) {
+		if _, there := after[name]; !there {
+			changed = append(changed, "no "+name)
+		}
+	}
+	return strings.Join(changed, " ")
+}
