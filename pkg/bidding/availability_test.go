@@ -85,7 +85,8 @@ func TestLossesNeverSave(t *testing.T) {
 			return table.Cost(6, 16, 0, bidding.OnSpot)
 		}
 		rate := rapid.Float64Range(0.01, 1).Draw(t, "losses per hour")
-		none, some, more := cost(m), cost(bidding.WithMoves(m, rate, time.Hour)), cost(bidding.WithMoves(m, 2*rate, time.Hour))
+		none, some := cost(m), cost(bidding.WithMoves(m, rate, time.Hour))
+		more := cost(bidding.WithMoves(m, 2*rate, time.Hour))
 		if !(none < some && some < more) {
 			t.Fatalf("%v without losses, %v with some, %v with twice as many", none, some, more)
 		}

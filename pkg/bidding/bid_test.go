@@ -116,7 +116,8 @@ func TestAChoiceWhereNothingElseIsOpen(t *testing.T) {
 	m := coin(0.2, 0.8)
 	m.ReleaseUSD = 0.05
 	table := built(t, m, 2, 6)
-	if c := table.Choose(2, 2, 0, 0.2, bidding.OnNothing); c.On != bidding.OnDemand || c.USD != 2 || c.Spot < 1e29 || c.Wait < 1e29 {
+	if c := table.Choose(2, 2, 0, 0.2, bidding.OnNothing); c.On != bidding.OnDemand || c.USD != 2 ||
+		c.Spot < 1e29 || c.Wait < 1e29 {
 		t.Errorf("without time to spare: %+v", c)
 	}
 	if c := table.Choose(2, 3, 0, 0.2, bidding.OnNothing); c.On != bidding.OnSpot || math.Abs(c.Wait-2.05) > 1e-6 {

@@ -124,7 +124,15 @@ func TestAMixtureWorksOnDemandOnlyWhereItDoesNotPayToWait(t *testing.T) {
 // stays for long, and given up for an hour of waiting where spot costs 1.2, as what comes next is 0.1. Which of both is
 // likelier follows from the price before, by the rhythm of its own hour.
 func TestAMixtureKeepsItsMachineOnDemandWhileAHighPriceStays(t *testing.T) {
-	c := &market.Chain{USD: []float64{0.1, 1.2, 2}, Top: []float64{0.1, 1.2, 2}, P: []float32{0.6, 0.39, 0.01, 1, 0, 0, 0.003, 0.002, 0.995}}
+	c := &market.Chain{
+		USD: []float64{0.1, 1.2, 2},
+		Top: []float64{0.1, 1.2, 2},
+		P: []float32{
+			0.6, 0.39, 0.01,
+			1, 0, 0,
+			0.003, 0.002, 0.995,
+		},
+	}
 	c.Daily[9] = 0.4
 	x, err := bidding.NewMixture(context.Background(), []*market.Chain{c}, 1, 0.5, 12, 20, 20)
 	if err != nil {
@@ -140,7 +148,8 @@ func TestAMixtureKeepsItsMachineOnDemandWhileAHighPriceStays(t *testing.T) {
 
 func TestABadMixtureIsRefused(t *testing.T) {
 	c := &market.Chain{USD: []float64{0.2}, Top: []float64{0.2}, P: []float32{0.5}}
-	if _, err := bidding.NewMixture(context.Background(), []*market.Chain{c}, 1, 0, 2, 4, 4); !errors.Is(err, bidding.ErrModel) {
+	_, err := bidding.NewMixture(context.Background(), []*market.Chain{c}, 1, 0, 2, 4, 4)
+	if !errors.Is(err, bidding.ErrModel) {
 		t.Errorf("a row that sums to a half: %v", err)
 	}
 }

@@ -97,14 +97,22 @@ func TestAQuoteIsPaidForWhatIsHeld(t *testing.T) {
 	}{
 		{bidding.Run{Hours: 1, PreemptionsPerHour: 1, Nodes: 1, RestartHours: 0.5}, 1.5 * once, 1.25 * once, 2.5},
 		{bidding.Run{Hours: 1, PreemptionsPerHour: 0.5, Nodes: 2, RestartHours: 0.5}, 1.5 * once, 1.25 * once, 2.5},
-		{bidding.Run{Hours: 1, PreemptionsPerHour: 1, RestartHours: 0.5}, 1.5 * once, 1.25 * once, 2.5}, // a machine, where none is said
-		{bidding.Run{Hours: 3, CheckpointHours: 1, PreemptionsPerHour: 1, Nodes: 1, RestartHours: 0.5}, 4.5 * once, 3.75 * once, 4.5},
-		{bidding.Run{Hours: 1, CheckpointHours: 2, PreemptionsPerHour: 1, Nodes: 1, RestartHours: 0.5}, 1.5 * once, 1.25 * once, 2.5},
+		// a machine, where none is said
+		{bidding.Run{Hours: 1, PreemptionsPerHour: 1, RestartHours: 0.5}, 1.5 * once, 1.25 * once, 2.5},
+		{
+			bidding.Run{Hours: 3, CheckpointHours: 1, PreemptionsPerHour: 1, Nodes: 1, RestartHours: 0.5},
+			4.5 * once, 3.75 * once, 4.5,
+		},
+		{
+			bidding.Run{Hours: 1, CheckpointHours: 2, PreemptionsPerHour: 1, Nodes: 1, RestartHours: 0.5},
+			1.5 * once, 1.25 * once, 2.5,
+		},
 		{bidding.Run{Hours: 1, CheckpointHours: 0.1, ReactHours: 0.25, RestartHours: 0.5}, 1, 1, 1.75}, // nobody looks sooner
 		{bidding.Run{PreemptionsPerHour: 1, Nodes: 1, RestartHours: 0.5}, 0, 0, 0.5},
 	} {
 		q, ok := bidding.Spot(c.run)
-		if !ok || math.Abs(q.Hours-c.hours) > 1e-9 || math.Abs(q.Held-c.held) > 1e-9 || math.Abs(q.Guaranteed-c.guaranteed) > 1e-9 {
+		if !ok || math.Abs(q.Hours-c.hours) > 1e-9 || math.Abs(q.Held-c.held) > 1e-9 ||
+			math.Abs(q.Guaranteed-c.guaranteed) > 1e-9 {
 			t.Errorf("%+v: %+v, offered: %v", c.run, q, ok)
 		}
 	}
@@ -113,7 +121,9 @@ func TestAQuoteIsPaidForWhatIsHeld(t *testing.T) {
 // TestARiskThatIsNextToNone is none: what divides by the rate loses all digits there.
 func TestARiskThatIsNextToNone(t *testing.T) {
 	for _, rate := range []float64{5e-324, 4e-309, 1e-200, 1e-16, 1e-12} {
-		q, ok := bidding.Spot(bidding.Run{Hours: 3, CheckpointHours: 0.5, PreemptionsPerHour: rate, Nodes: 1, RestartHours: 1})
+		q, ok := bidding.Spot(bidding.Run{
+			Hours: 3, CheckpointHours: 0.5, PreemptionsPerHour: rate, Nodes: 1, RestartHours: 1,
+		})
 		if !ok || math.Abs(q.Hours-3) > 1e-9 || math.Abs(q.Held-3) > 1e-9 {
 			t.Errorf("taken %v times an hour, three hours take %+v (offered: %v)", rate, q, ok)
 		}

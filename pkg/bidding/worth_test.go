@@ -93,7 +93,8 @@ func TestALiveTaskThatIsNoneIsRefused(t *testing.T) {
 		l := good
 		spoil(&l)
 		_, err := bidding.NewWorth(context.Background(), l)
-		if !errors.Is(err, bidding.ErrModel) || strings.Contains(err.Error(), "state") || strings.Contains(err.Error(), "on-demand price") {
+		if !errors.Is(err, bidding.ErrModel) || strings.Contains(err.Error(), "state") ||
+			strings.Contains(err.Error(), "on-demand price") {
 			t.Errorf("%s: %v", name, err) // a model's words say nothing of a task
 		}
 	}
@@ -124,7 +125,8 @@ func TestALiveTaskDoesNotWait(t *testing.T) {
 func TestAnHourIsWorthWhatTheTableSays(t *testing.T) {
 	w := &bidding.Worth{StepHours: 0.5, Work: 1, Slack: 2, USD: []float32{1, 2, 3, 4, 5, 6}}
 	for _, c := range []struct{ work, left, want float64 }{
-		{0, 0, 1}, {0.5, 0.5, 2}, {0.5, 0.9, 2}, {0, 0.5, 3}, {0.1, 0.6, 4}, {0.5, 1, 4}, {0.5, 1.4999, 4}, {0.5, 1.5, 6}, {0, 1, 5},
+		{0, 0, 1}, {0.5, 0.5, 2}, {0.5, 0.9, 2}, {0, 0.5, 3}, {0.1, 0.6, 4},
+		{0.5, 1, 4}, {0.5, 1.4999, 4}, {0.5, 1.5, 6}, {0, 1, 5},
 		{7, 100, 6}, {-1, 0, 5}, {3, 1, 2}, // beyond the table
 	} {
 		if usd := w.MaxUSD(c.work, c.left); usd != c.want {
@@ -141,7 +143,9 @@ func TestAnHourIsWorthWhatTheTableSays(t *testing.T) {
 // staying costs no more than moving and the first at which it does, both cost the same.
 func TestAnHourIsWorthWhatEveryCourseOfActionSays(t *testing.T) {
 	const step, restart = 1.0 / 6, 1.0 / 6 // a start takes a whole step, so that no value lies between two
-	for _, prices := range []*market.Online{nil, tidal(2, 0.4, 30), tidal(0.6, 0.6, 30), tidal(1, 3, 30), tidal(0.2, 0.2, 100)} {
+	for _, prices := range []*market.Online{
+		nil, tidal(2, 0.4, 30), tidal(0.6, 0.6, 30), tidal(1, 3, 30), tidal(0.2, 0.2, 100),
+	} {
 		for _, od := range []float64{0.25, 0.5, 1} {
 			l := bidding.Live{Prices: prices, USD: 0.7, OnDemandUSD: od, Work: 3 * step, Left: 9 * step, Restart: restart}
 			w, err := bidding.NewWorth(context.Background(), l)
@@ -151,7 +155,10 @@ func TestAnHourIsWorthWhatEveryCourseOfActionSays(t *testing.T) {
 			if prices == nil {
 				prices = &market.Online{}
 			}
-			all := courses{chain: prices.Chain(step, l.USD, od), od: od * step, known: map[[4]int]float64{}, step: step, idle: 1000 * od * step}
+			all := courses{
+				chain: prices.Chain(step, l.USD, od), od: od * step, known: map[[4]int]float64{},
+				step: step, idle: 1000 * od * step,
+			}
 			for work := 1; work <= 3; work++ {
 				for slack := 3; slack <= 6; slack++ { // less is not enough to lose a step
 					want := all.worth(work, work+slack)
@@ -170,7 +177,8 @@ func TestAnHourIsWorthWhatEveryCourseOfActionSays(t *testing.T) {
 					t.Fatal(err)
 				}
 				if tight, enough := w.MaxUSD(step, step), w.MaxUSD(step, (3+starts)*step); tight != enough || tight == 0 {
-					t.Errorf("od %v, starts of %v steps: without time to spare an hour is worth %v, with enough %v", od, starts, tight, enough)
+					t.Errorf("od %v, starts of %v steps: without time to spare an hour is worth %v, with enough %v",
+						od, starts, tight, enough)
 				}
 			}
 		}

@@ -41,7 +41,8 @@ func TestImportedNamesAreUnlikeEachOther(t *testing.T) {
 	n := NewNamer(4)
 	long := strings.Repeat("x", 200)
 	for _, c := range []struct{ s, want string }{
-		{"a b", "a-b"}, {"a.b_c", "a.b_c"}, {" -a ", "a"}, {"äöü", "none"}, {"", "none-2"}, {"a b", "a-b-2"}, {"a-b-2", "a-b-2-2"}, {"a b", "a-b-3"},
+		{"a b", "a-b"}, {"a.b_c", "a.b_c"}, {" -a ", "a"}, {"äöü", "none"},
+		{"", "none-2"}, {"a b", "a-b-2"}, {"a-b-2", "a-b-2-2"}, {"a b", "a-b-3"},
 		{long, long[:128]}, {long, long[:126] + "-2"},
 	} {
 		if got := n.Name(c.s, "none"); got != c.want {
@@ -127,7 +128,8 @@ func TestEnvironmentsOnTopOfEachOther(t *testing.T) {
 		t.Errorf("%v, and of a stand-in %v", got, j.Tasks[1].Env)
 	}
 	j.Tasks[0].Env, j.Tasks[0].Secrets = nil, []string{"T"}
-	if err := j.GiveEnv(map[string]string{"T": "x"}); err == nil || !strings.HasPrefix(err.Error(), "tasks.a.secrets.T: is a secret") {
+	err := j.GiveEnv(map[string]string{"T": "x"})
+	if err == nil || !strings.HasPrefix(err.Error(), "tasks.a.secrets.T: is a secret") {
 		t.Error(err)
 	}
 	if got := WithoutEnv(map[string]string{"A": "1"}, []string{"A"}); got != nil {
@@ -150,7 +152,9 @@ func TestImagesOfMachinesAndOfContainers(t *testing.T) {
 			t.Errorf("%q is machine %q, container %q", image, r.Machine(), r.Container())
 		}
 	}
-	for image, want := range map[string]bool{"ubuntu:24.04": true, "ghcr.io/a/b:1": true, "docker:ubuntu:24.04": false, "ami-1": false} {
+	for image, want := range map[string]bool{
+		"ubuntu:24.04": true, "ghcr.io/a/b:1": true, "docker:ubuntu:24.04": false, "ami-1": false,
+	} {
 		if LikeContainer(image) != want {
 			t.Errorf("%q is like a container: %v", image, !want)
 		}

@@ -27,34 +27,38 @@ func TestTheMostThatAJobMayHaveIsTaken(t *testing.T) {
 		most   int
 		change func(*Job, int)
 	}{
-		"name":          {maxNameBytes, func(j *Job, n int) { j.Name = x(n) }},
-		"description":   {MaxTextBytes, func(j *Job, n int) { j.Description = x(n) }},
-		"deadline":      {int(MaxDuration), func(j *Job, n int) { j.Deadline = time.Duration(n) }},
-		"kept":          {int(MaxKeep), func(j *Job, n int) { j.KeepOnFailure = time.Duration(n) }},
-		"patience":      {int(MaxDuration), func(j *Job, n int) { j.Patience = time.Duration(n) }},
-		"budget":        {int(MaxBudget), func(j *Job, n int) { j.Budget = USD(n) }},
-		"high":          {MaxPriority, func(j *Job, n int) { j.Priority = n }},
-		"low":           {MaxPriority, func(j *Job, n int) { j.Priority = -n }},
-		"tasks":         {MaxTasks, func(j *Job, n int) { *j = *numbered(n) }},
-		"run":           {MaxScriptBytes, a(func(t *Task, n int) { t.Run = x(n) })},
-		"setup":         {MaxScriptBytes - 1, a(func(t *Task, n int) { t.Setup = x(n) })},
-		"environment":   {MaxEnvBytes - 3, a(func(t *Task, n int) { t.Env = map[string]string{"A": x(n), "B": "b"} })},
-		"variable":      {maxNameBytes, a(func(t *Task, n int) { t.Env = map[string]string{x(n): ""} })},
-		"workdir":       {MaxTextBytes, a(func(t *Task, n int) { t.Workdir = x(n) })},
-		"nodes":         {MaxNodes, a(func(t *Task, n int) { t.Nodes = n })},
-		"retries":       {MaxRetries, a(func(t *Task, n int) { t.Retries = n })},
-		"alternatives":  {MaxAlternatives, a(func(t *Task, n int) { t.Resources = make([]Resources, n) })},
-		"cpus":          {MaxCPUs, res(func(r *Resources, n int) { r.CPUs.Min = float64(n) })},
-		"cpus at most":  {MaxCPUs, res(func(r *Resources, n int) { r.CPUs.Max = float64(n) })},
-		"memory":        {MaxMemoryGiB, res(func(r *Resources, n int) { r.Memory.Min = float64(n) })},
-		"accelerators":  {MaxAccelerators, res(func(r *Resources, n int) { r.Accelerator, r.AcceleratorCount = "V100", float64(n) })},
-		"disk":          {int(MaxSize), res(func(r *Resources, n int) { r.DiskGiB = GiB(n) })},
-		"outputs":       {MaxFiles, a(func(t *Task, n int) { t.Outputs = outputs(n) })},
-		"labels":        {MaxLabels, a(func(t *Task, n int) { t.Labels = many(n, "l") })},
-		"label":         {maxLabelBytes, a(func(t *Task, n int) { t.Labels = map[string]string{"l": x(n)} })},
-		"rules":         {MaxPlacements, a(func(t *Task, n int) { t.Placement = rules(n, Placement{Pack: LevelZone}) })},
-		"spread":        {MaxNodes, a(func(t *Task, n int) { t.Placement = []Placement{{Spread: LevelZone, Max: n}} })},
-		"rules of jobs": {MaxPlacements, func(j *Job, n int) { j.Placement = rules(n, Placement{Pack: LevelZone, Of: []string{"a", "b"}}) }},
+		"name":         {maxNameBytes, func(j *Job, n int) { j.Name = x(n) }},
+		"description":  {MaxTextBytes, func(j *Job, n int) { j.Description = x(n) }},
+		"deadline":     {int(MaxDuration), func(j *Job, n int) { j.Deadline = time.Duration(n) }},
+		"kept":         {int(MaxKeep), func(j *Job, n int) { j.KeepOnFailure = time.Duration(n) }},
+		"patience":     {int(MaxDuration), func(j *Job, n int) { j.Patience = time.Duration(n) }},
+		"budget":       {int(MaxBudget), func(j *Job, n int) { j.Budget = USD(n) }},
+		"high":         {MaxPriority, func(j *Job, n int) { j.Priority = n }},
+		"low":          {MaxPriority, func(j *Job, n int) { j.Priority = -n }},
+		"tasks":        {MaxTasks, func(j *Job, n int) { *j = *numbered(n) }},
+		"run":          {MaxScriptBytes, a(func(t *Task, n int) { t.Run = x(n) })},
+		"setup":        {MaxScriptBytes - 1, a(func(t *Task, n int) { t.Setup = x(n) })},
+		"environment":  {MaxEnvBytes - 3, a(func(t *Task, n int) { t.Env = map[string]string{"A": x(n), "B": "b"} })},
+		"variable":     {maxNameBytes, a(func(t *Task, n int) { t.Env = map[string]string{x(n): ""} })},
+		"workdir":      {MaxTextBytes, a(func(t *Task, n int) { t.Workdir = x(n) })},
+		"nodes":        {MaxNodes, a(func(t *Task, n int) { t.Nodes = n })},
+		"retries":      {MaxRetries, a(func(t *Task, n int) { t.Retries = n })},
+		"alternatives": {MaxAlternatives, a(func(t *Task, n int) { t.Resources = make([]Resources, n) })},
+		"cpus":         {MaxCPUs, res(func(r *Resources, n int) { r.CPUs.Min = float64(n) })},
+		"cpus at most": {MaxCPUs, res(func(r *Resources, n int) { r.CPUs.Max = float64(n) })},
+		"memory":       {MaxMemoryGiB, res(func(r *Resources, n int) { r.Memory.Min = float64(n) })},
+		"accelerators": {MaxAccelerators, res(func(r *Resources, n int) {
+			r.Accelerator, r.AcceleratorCount = "V100", float64(n)
+		})},
+		"disk":    {int(MaxSize), res(func(r *Resources, n int) { r.DiskGiB = GiB(n) })},
+		"outputs": {MaxFiles, a(func(t *Task, n int) { t.Outputs = outputs(n) })},
+		"labels":  {MaxLabels, a(func(t *Task, n int) { t.Labels = many(n, "l") })},
+		"label":   {maxLabelBytes, a(func(t *Task, n int) { t.Labels = map[string]string{"l": x(n)} })},
+		"rules":   {MaxPlacements, a(func(t *Task, n int) { t.Placement = rules(n, Placement{Pack: LevelZone}) })},
+		"spread":  {MaxNodes, a(func(t *Task, n int) { t.Placement = []Placement{{Spread: LevelZone, Max: n}} })},
+		"rules of jobs": {MaxPlacements, func(j *Job, n int) {
+			j.Placement = rules(n, Placement{Pack: LevelZone, Of: []string{"a", "b"}})
+		}},
 		"one rule's tasks": {MaxPlaced, func(j *Job, n int) {
 			*j = *numbered(n)
 			j.Placement = []Placement{{Pack: LevelZone}}
@@ -75,13 +79,21 @@ func TestTheMostThatAJobMayHaveIsTaken(t *testing.T) {
 				j.Tasks[i].Joins, j.Tasks[i].Role = "g", "t0"
 			}
 		}},
-		"reactions":  {MaxReactions, a(func(t *Task, n int) { t.On = make([]Reaction, n); fill(t.On) })},
-		"exit codes": {MaxReactions, a(func(t *Task, n int) { t.On = make([]Reaction, 1); fill(t.On); t.On[0].ExitCodes = ones(n) })},
-		"exit code":  {255, a(func(t *Task, n int) { t.On = make([]Reaction, 1); fill(t.On); t.On[0].ExitCodes = []int{n} })},
-		"restarts":   {MaxRetries, a(func(t *Task, n int) { t.On = make([]Reaction, 1); fill(t.On); t.On[0].Limit = n })},
-		"port":       {maxPort, a(func(t *Task, n int) { t.Service = &Service{Of: "s", Port: n} })},
-		"post":       {MaxTextBytes, a(func(t *Task, n int) { t.Service = serve(&Service{Readiness: Readiness{Post: x(n)}}) })},
-		"headers":    {maxHeaders, a(func(t *Task, n int) { t.Service = serve(&Service{Readiness: Readiness{Headers: many(n, "h")}}) })},
+		"reactions": {MaxReactions, a(func(t *Task, n int) { t.On = make([]Reaction, n); fill(t.On) })},
+		"exit codes": {MaxReactions, a(func(t *Task, n int) {
+			t.On = make([]Reaction, 1)
+			fill(t.On)
+			t.On[0].ExitCodes = ones(n)
+		})},
+		"exit code": {255, a(func(t *Task, n int) { t.On = make([]Reaction, 1); fill(t.On); t.On[0].ExitCodes = []int{n} })},
+		"restarts":  {MaxRetries, a(func(t *Task, n int) { t.On = make([]Reaction, 1); fill(t.On); t.On[0].Limit = n })},
+		"port":      {maxPort, a(func(t *Task, n int) { t.Service = &Service{Of: "s", Port: n} })},
+		"post": {MaxTextBytes, a(func(t *Task, n int) {
+			t.Service = serve(&Service{Readiness: Readiness{Post: x(n)}})
+		})},
+		"headers": {maxHeaders, a(func(t *Task, n int) {
+			t.Service = serve(&Service{Readiness: Readiness{Headers: many(n, "h")}})
+		})},
 		"header": {maxNameBytes, a(func(t *Task, n int) {
 			t.Service = serve(&Service{Readiness: Readiness{Headers: map[string]string{x(n): ""}}})
 		})},
@@ -170,19 +182,71 @@ func TestNames(t *testing.T) {
 		check     func(string) error
 		good, bad []string
 	}{
-		"a name":        {CheckName, []string{"a", "Z", "0", "9", "a.b", "a_b", "a-b", "A0"}, []string{"", ".a", "_a", "-a", "a b", "a/b", "a:b", "ä", "a@"}},
-		"a variable":    {CheckEnvName, []string{"a", "_", "A9", "_0", "Z", "z"}, []string{"", "0", "9A", "A-B", "A.B", "TRADEWIND_X", "A B", "A/", "A:", "Ä"}},
-		"a label":       {CheckLabel, []string{"a", "9", "a.b", "a_b/c-d", "Z9"}, []string{"", "-a", "a-", ".", "a b", "/a", "a_", "a:b"}},
-		"a path to ask": {CheckProbePath, []string{"/", "/a?b=c"}, []string{"", "a", "/a b", "/a#b", "/a\tb"}},
-		"a word":        {CheckWord, []string{"a", "~", "!", "us-east-1"}, []string{"", " ", "a b", "a*", "\x7f", "a\t", "a\n"}},
-		"a header":      {func(s string) error { return CheckHeader(s, "v") }, []string{"a", "X-Y", "!#$%&'*+-.^_`|~9"}, []string{"", "a b", "a:", "ä", "a\n"}},
-		"a path inside": {CheckInside, []string{"a", "a/../b", ".", "..a"}, []string{"", "..", "../a", "/a", "~", "~/a", "a/../.."}},
-		"data":          {CheckURI, []string{"a", "/a", "s3://a", "file:///a", "gs://a/b"}, []string{"", "x://a", "s3://", "s3:///", "a\n"}},
-		"a repository":  {CheckRepositoryURL, []string{"https://a/b", "git@host:a", "/a", "ssh://[::1]/a", "a/b::c"}, []string{"", "-a", "ext::sh", "a::b"}},
-		"a commit":      {CheckRef, []string{"main", "v1.2", "a/b"}, []string{"", "-a", "a b", "a..b", "a~1", "a^", "a:b", "a\x7f"}},
-		"a cloud":       {CheckCloud, []string{"aws", "own-cloud"}, []string{"", "awss", "aws:x", "a/b", "a b"}},
-		"a place":       {CheckPlace, []string{"aws", "aws:us-east-1", "eu"}, []string{"", "aws:", "aws/x", "awss", "aws:a b", "gpc:x"}},
-		"an image":      {CheckImage, []string{"ami-1", "docker:ubuntu:24.04", "docker:9a"}, []string{"", "docker:", "docker:-a", "docker:a b", "docker:a\n"}},
+		"a name": {
+			CheckName,
+			[]string{"a", "Z", "0", "9", "a.b", "a_b", "a-b", "A0"},
+			[]string{"", ".a", "_a", "-a", "a b", "a/b", "a:b", "ä", "a@"},
+		},
+		"a variable": {
+			CheckEnvName,
+			[]string{"a", "_", "A9", "_0", "Z", "z"},
+			[]string{"", "0", "9A", "A-B", "A.B", "TRADEWIND_X", "A B", "A/", "A:", "Ä"},
+		},
+		"a label": {
+			CheckLabel,
+			[]string{"a", "9", "a.b", "a_b/c-d", "Z9"},
+			[]string{"", "-a", "a-", ".", "a b", "/a", "a_", "a:b"},
+		},
+		"a path to ask": {
+			CheckProbePath,
+			[]string{"/", "/a?b=c"},
+			[]string{"", "a", "/a b", "/a#b", "/a\tb"},
+		},
+		"a word": {
+			CheckWord,
+			[]string{"a", "~", "!", "us-east-1"},
+			[]string{"", " ", "a b", "a*", "\x7f", "a\t", "a\n"},
+		},
+		"a header": {
+			func(s string) error { return CheckHeader(s, "v") },
+			[]string{"a", "X-Y", "!#$%&'*+-.^_`|~9"},
+			[]string{"", "a b", "a:", "ä", "a\n"},
+		},
+		"a path inside": {
+			CheckInside,
+			[]string{"a", "a/../b", ".", "..a"},
+			[]string{"", "..", "../a", "/a", "~", "~/a", "a/../.."},
+		},
+		"data": {
+			CheckURI,
+			[]string{"a", "/a", "s3://a", "file:///a", "gs://a/b"},
+			[]string{"", "x://a", "s3://", "s3:///", "a\n"},
+		},
+		"a repository": {
+			CheckRepositoryURL,
+			[]string{"https://a/b", "git@host:a", "/a", "ssh://[::1]/a", "a/b::c"},
+			[]string{"", "-a", "ext::sh", "a::b"},
+		},
+		"a commit": {
+			CheckRef,
+			[]string{"main", "v1.2", "a/b"},
+			[]string{"", "-a", "a b", "a..b", "a~1", "a^", "a:b", "a\x7f"},
+		},
+		"a cloud": {
+			CheckCloud,
+			[]string{"aws", "own-cloud"},
+			[]string{"", "awss", "aws:x", "a/b", "a b"},
+		},
+		"a place": {
+			CheckPlace,
+			[]string{"aws", "aws:us-east-1", "eu"},
+			[]string{"", "aws:", "aws/x", "awss", "aws:a b", "gpc:x"},
+		},
+		"an image": {
+			CheckImage,
+			[]string{"ami-1", "docker:ubuntu:24.04", "docker:9a"},
+			[]string{"", "docker:", "docker:-a", "docker:a b", "docker:a\n"},
+		},
 	} {
 		for _, s := range c.good {
 			if err := c.check(s); err != nil {

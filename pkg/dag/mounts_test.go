@@ -33,9 +33,18 @@ func TestAnInputThatCannotLieWhereItIsToIsRefused(t *testing.T) {
 		{`inputs[0].source: "s3://y" is no local path`, in(Input{URI: "s3://x", Source: "s3://y"})},
 		{"", in(Input{URI: "s3://x", Source: "pack://y"})},
 		{"inputs[0].source: must be one line", in(Input{URI: "s3://x", Source: "a\nb"})},
-		{"inputs[1]: would lie in x, where \"s3://b\" does", in(Input{URI: "s3://b", Path: "x", Mount: MountRead}, Input{URI: "y", Path: "x/y/z"})},
-		{"inputs[1]: would lie in x, where \"y\" does", in(Input{URI: "y", Path: "x"}, Input{URI: "s3://b", Path: "x/y", Mount: MountRead})},
-		{"inputs[1]: would be mounted over x/y, where \"y\" lies", in(Input{URI: "y", Path: "x/y"}, Input{URI: "s3://b", Path: "x", Mount: MountRead})},
+		{
+			"inputs[1]: would lie in x, where \"s3://b\" does",
+			in(Input{URI: "s3://b", Path: "x", Mount: MountRead}, Input{URI: "y", Path: "x/y/z"}),
+		},
+		{
+			"inputs[1]: would lie in x, where \"y\" does",
+			in(Input{URI: "y", Path: "x"}, Input{URI: "s3://b", Path: "x/y", Mount: MountRead}),
+		},
+		{
+			"inputs[1]: would be mounted over x/y, where \"y\" lies",
+			in(Input{URI: "y", Path: "x/y"}, Input{URI: "s3://b", Path: "x", Mount: MountRead}),
+		},
 		{"inputs[1]: would lie where \"s3://b\" does, in $TRADEWIND_INPUTS/b", in(Input{URI: "s3://b"}, Input{URI: "/x/b"})},
 		{"inputs[1]: would lie where \"s3://b/\" does, in $TRADEWIND_INPUTS/b", in(Input{URI: "s3://b/"}, Input{URI: "b"})},
 		{"inputs[0].mount: pods of a cluster cannot mount", func(t *Task) {
@@ -59,7 +68,11 @@ func TestAnInputThatCannotLieWhereItIsToIsRefused(t *testing.T) {
 			t.Checkpoint = &Checkpoint{Path: "."}
 		}},
 		{"", func(t *Task) {
-			in(Input{URI: "s3://b", Path: "ckpt-x", Mount: MountRead}, Input{URI: "s3://ckpt", Mount: MountRead}, Input{URI: "y", Path: "ckpt"})(t)
+			in(
+				Input{URI: "s3://b", Path: "ckpt-x", Mount: MountRead},
+				Input{URI: "s3://ckpt", Mount: MountRead},
+				Input{URI: "y", Path: "ckpt"},
+			)(t)
 			t.Checkpoint = &Checkpoint{Path: "ckpt"}
 		}},
 	} {

@@ -31,14 +31,24 @@ func TestAServiceThatCouldNotBeOneIsRefused(t *testing.T) {
 		{"tasks.web-0.service.of: ", a(func(t *Task) { t.Service.Of = "" })},
 		{"tasks.web-0.service.port: -1 is out of bounds", a(func(t *Task) { t.Service.Port = -1 })},
 		{"tasks.web-0.service.readiness.path: ", r(func(r *Readiness) { r.Path = "x" })},
-		{"tasks.web-0.service.readiness.initialDelay: a time cannot be negative", r(func(r *Readiness) { r.InitialDelay = -1 })},
+		{"tasks.web-0.service.readiness.initialDelay: a time cannot be negative", r(func(r *Readiness) {
+			r.InitialDelay = -1
+		})},
 		{"tasks.web-0.service.readiness.timeout: a time cannot be negative", r(func(r *Readiness) { r.Timeout = -1 })},
 		{"tasks.web-0.service.readiness.post: stands beside no path", r(func(r *Readiness) { r.Path, r.Post = "", "x" })},
-		{"tasks.web-0.service.readiness.headers: stand beside no path", r(func(r *Readiness) { r.Path, r.Headers = "", map[string]string{"A": "b"} })},
-		{"tasks.web-0.service.readiness.headers.A: must be one line", r(func(r *Readiness) { r.Headers = map[string]string{"a": "b\nc"} })},
+		{"tasks.web-0.service.readiness.headers: stand beside no path", r(func(r *Readiness) {
+			r.Path, r.Headers = "", map[string]string{"A": "b"}
+		})},
+		{"tasks.web-0.service.readiness.headers.A: must be one line", r(func(r *Readiness) {
+			r.Headers = map[string]string{"a": "b\nc"}
+		})},
 		{"tasks.web-0.service.readiness: stands beside no port", a(func(t *Task) { t.Service.Port = 0 })},
-		{"tasks.web-0.service.readiness: stands beside no port", a(func(t *Task) { t.Service = &Service{Of: "web", Readiness: Readiness{Timeout: 1}} })},
-		{"tasks.web-0.service.readiness: stands beside no port", a(func(t *Task) { t.Service = &Service{Of: "web", Readiness: Readiness{InitialDelay: 1}} })},
+		{"tasks.web-0.service.readiness: stands beside no port", a(func(t *Task) {
+			t.Service = &Service{Of: "web", Readiness: Readiness{Timeout: 1}}
+		})},
+		{"tasks.web-0.service.readiness: stands beside no port", a(func(t *Task) {
+			t.Service = &Service{Of: "web", Readiness: Readiness{InitialDelay: 1}}
+		})},
 		{"tasks.web-0.run: is missing, and a service runs it", a(func(t *Task) { t.Run, t.Setup = "", "x" })},
 		{"tasks.web-0.gang: a service has replicas", a(func(t *Task) { t.Gang = "g" })},
 		{"tasks.web-0.gang: a service has replicas", a(func(t *Task) { t.Joins = "g" })},
@@ -99,7 +109,9 @@ func TestAnUpdateKeepsAllButTheServices(t *testing.T) {
 		{"tasks: wait for others", func(j *Job) { j.Edges = nil }},
 		{"tasks: wait for others", func(j *Job) { j.Edges[0].Outputs = []string{}; j.Edges[0].To = 1 }},
 		{"tasks: wait for others", func(j *Job) { j.Edges[0].Outputs = []string{"o"} }},
-		{`tasks.more: is new: the job that runs has no "more"`, func(j *Job) { j.Tasks = append(j.Tasks, tasksNamed("more").Tasks...) }},
+		{`tasks.more: is new: the job that runs has no "more"`, func(j *Job) {
+			j.Tasks = append(j.Tasks, tasksNamed("more").Tasks...)
+		}},
 		{`tasks: "load" is missing, and runs`, func(j *Job) { j.Tasks = j.Tasks[:2] }},
 		{"tasks.web-0.service: has 1 replicas, and 2 run", func(j *Job) { j.Tasks = slices.Delete(j.Tasks, 1, 2) }},
 		{`tasks.web-0: is new: the job that runs has no "shop"`, func(j *Job) {

@@ -29,12 +29,19 @@ func TestAGangThatCouldNotStartTogetherIsRefused(t *testing.T) {
 		change func(*Job)
 	}{
 		{`tasks.a.role: a role is one of a gang`, func(j *Job) { *j = *tasksNamed("a"); j.Tasks[0].Role = "r" }},
-		{`tasks.a.within: is for the machines of a gang`, func(j *Job) { *j = *tasksNamed("a"); j.Tasks[0].Within = WithinZone }},
+		{`tasks.a.within: is for the machines of a gang`, func(j *Job) {
+			*j = *tasksNamed("a")
+			j.Tasks[0].Within = WithinZone
+		}},
 		{`tasks.a.joins: is in a gang and joins one`, func(j *Job) { j.Tasks[0].Joins = "g" }},
-		{`tasks.b.gang: has role "A" of gang "g", whose hosts are $TRADEWIND_HOSTS_A as those of "a"`, func(j *Job) { j.Tasks[1].Role = "A" }},
+		{`tasks.b.gang: has role "A" of gang "g", whose hosts are $TRADEWIND_HOSTS_A as those of "a"`, func(j *Job) {
+			j.Tasks[1].Role = "A"
+		}},
 		{`tasks.b.gang: has another framework than "a"`, func(j *Job) { j.Tasks[1].Framework = framework.Ray }},
 		{`tasks.b.gang: says another within than "a"`, func(j *Job) { j.Tasks[1].Within = WithinZone }},
-		{`tasks.b.gang: waits for task "a" of its own gang "g"`, func(j *Job) { j.Edges = append(j.Edges, Edge{From: 0, To: 1}) }},
+		{`tasks.b.gang: waits for task "a" of its own gang "g"`, func(j *Job) {
+			j.Edges = append(j.Edges, Edge{From: 0, To: 1})
+		}},
 		{`tasks.b.gang: does not wait for the same tasks as "a"`, func(j *Job) { j.Edges = slices.Delete(j.Edges, 1, 2) }},
 		{`tasks.more.gang: joins role "c" of gang "g", which no task of it has`, func(j *Job) { j.Tasks[2].Role = "c" }},
 		{`tasks.more.gang: joins role "a" of gang "h"`, func(j *Job) { j.Tasks[2].Joins = "h" }},
@@ -43,7 +50,9 @@ func TestAGangThatCouldNotStartTogetherIsRefused(t *testing.T) {
 				j.Tasks[i].Framework = framework.MPI
 			}
 		}},
-		{`tasks.more.gang: has another framework than "a", whose role`, func(j *Job) { j.Tasks[2].Framework = framework.Ray }},
+		{`tasks.more.gang: has another framework than "a", whose role`, func(j *Job) {
+			j.Tasks[2].Framework = framework.Ray
+		}},
 		{`tasks.more.gang: says another within than "a", whose role`, func(j *Job) { j.Tasks[2].Within = WithinZone }},
 		{`tasks.more.gang: joins a gang, and another task waits`, func(j *Job) {
 			*j = *tasksNamed("a", "more", "last")
@@ -138,7 +147,10 @@ func TestAReactionIsForWhatItSays(t *testing.T) {
 	}{
 		{Reaction{Event: "x", Action: Abort}, "event: "},
 		{Reaction{Event: PodFailed, Action: "x"}, "action: "},
-		{Reaction{Event: PodEvicted, Action: Abort}, "action: abort can not follow podEvicted (what can: restartGang, restartRole)"},
+		{
+			Reaction{Event: PodEvicted, Action: Abort},
+			"action: abort can not follow podEvicted (what can: restartGang, restartRole)",
+		},
 		{Reaction{Event: PodEvicted, Action: RestartGang, Limit: 1}, "limit: only restarts after podFailed"},
 		{Reaction{Event: PodFailed, Action: Abort, Limit: 1}, "limit: only restarts after podFailed"},
 		{Reaction{Event: PodFailed, Action: RestartRole, Limit: -1}, "limit: -1 is out of bounds"},
@@ -222,7 +234,8 @@ func TestARuleOfPlacementIsToldAsItIsWritten(t *testing.T) {
 		{Placement{Apart: map[string]string{"b": "c", "a": "d"}}, "apart: {a: d, b: c} by machine machine 1  false"},
 		{Placement{Apart: map[string]string{"a": "d"}, By: LevelZone}, "apart: {a: d} by zone zone 1  true"},
 	} {
-		if got := fmt.Sprint(&c.p, " ", c.p.Level(), " ", c.p.Most(), " ", c.p.Plan(), " ", c.p.Level().Far()); got != c.want {
+		got := fmt.Sprint(&c.p, " ", c.p.Level(), " ", c.p.Most(), " ", c.p.Plan(), " ", c.p.Level().Far())
+		if got != c.want {
 			t.Errorf("%s, not %s", got, c.want)
 		}
 	}
@@ -230,7 +243,8 @@ func TestARuleOfPlacementIsToldAsItIsWritten(t *testing.T) {
 	j.Placement = []Placement{{Pack: LevelZone, Of: []string{"c", "a"}}}
 	j.Tasks[1].Placement = []Placement{{Apart: map[string]string{"a": "b"}}, {Spread: LevelRack}}
 	g := j.Groups()
-	if len(g) != 2 || !slices.Equal(g[0].Tasks, []int{0, 2}) || !slices.Equal(g[1].Tasks, []int{1}) || g[1].Spread != LevelRack {
+	if len(g) != 2 || !slices.Equal(g[0].Tasks, []int{0, 2}) ||
+		!slices.Equal(g[1].Tasks, []int{1}) || g[1].Spread != LevelRack {
 		t.Errorf("%+v", g)
 	}
 	if g[0].Has(1) || !g[0].Has(2) || len(j.Tasks[1].Aparts()) != 1 || len(j.Tasks[0].Aparts()) != 0 {

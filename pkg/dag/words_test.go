@@ -21,13 +21,18 @@ func TestWhatIsWrongWithAQuantityIsSaid(t *testing.T) {
 	}{
 		{dur, "90", `the time "90" has no unit`}, {dur, "0", "must be more than 0"}, {dur, "0s", "must be more than 0"},
 		{dur, "-1h", "a time cannot be negative"}, {dur, "1x", `"1x" is not a time`}, {dur, ".h", `".h" is not a time`},
-		{dur, "3651d", `"3651d" is more than 87600h`}, {dur, strings.Repeat("0", 33) + "h", `"000`}, {dur, "87600h1s", `"87600h1s" is more`},
-		{size, "-1", "a size cannot be negative"}, {size, "2EiB", "a size of more than 1EiB"}, {size, "1G", `"1G" is not a size`},
+		{dur, "3651d", `"3651d" is more than 87600h`}, {dur, strings.Repeat("0", 33) + "h", `"000`},
+		{dur, "87600h1s", `"87600h1s" is more`},
+		{size, "-1", "a size cannot be negative"}, {size, "2EiB", "a size of more than 1EiB"},
+		{size, "1G", `"1G" is not a size`},
 		{cpus, "0+", "no machine has 0 cpus"}, {cpus, "0", "no machine has 0 cpus"}, {cpus, "0-0", "no machine has 0 cpus"},
-		{cpus, "x", `"x" is not an amount of cpus`}, {cpus, "1e6", "is more than any machine has"}, {cpus, "-1", "cannot be negative"},
-		{whole, "1.5", `"1.5" is not a whole number`}, {whole, "x", `"x" is not a whole number`}, {whole, "1e10", `"1e10" is not`},
+		{cpus, "x", `"x" is not an amount of cpus`}, {cpus, "1e6", "is more than any machine has"},
+		{cpus, "-1", "cannot be negative"},
+		{whole, "1.5", `"1.5" is not a whole number`}, {whole, "x", `"x" is not a whole number`},
+		{whole, "1e10", `"1e10" is not`},
 		{whole, "1e9", ""}, {whole, "-1", "-1 is out of bounds"}, {whole, "0", ""},
-		{key, "V100", ""}, {key, "p3.2xlarge", ""}, {key, "V10O", "unknown accelerator"}, {key, "p3", `"p3" is a family`}, {key, "V100:x", `"V100:x" has no count`},
+		{key, "V100", ""}, {key, "p3.2xlarge", ""}, {key, "V10O", "unknown accelerator"},
+		{key, "p3", `"p3" is a family`}, {key, "V100:x", `"V100:x" has no count`},
 	} {
 		err := c.of(c.text)
 		if (err == nil) != (c.want == "") || err != nil && !strings.HasPrefix(err.Error(), c.want) {
@@ -69,19 +74,23 @@ func TestSizesInUnitsOfTen(t *testing.T) {
 // TestNumbersAreWrittenForPeople, and with an exponent only where there is no other way.
 func TestNumbersAreWrittenForPeople(t *testing.T) {
 	for v, want := range map[float64]string{
-		0: "0", 1: "1", 0.5: "0.5", 1e-6: "0.000001", 9e-7: "9e-07", 999999999999999: "999999999999999", 1e15: "1e+15", -2: "-2",
+		0: "0", 1: "1", 0.5: "0.5", 1e-6: "0.000001", 9e-7: "9e-07",
+		999999999999999: "999999999999999", 1e15: "1e+15", -2: "-2",
 	} {
 		if got := FormatNumber(v); got != want {
 			t.Errorf("%v is written %s, not %s", v, got, want)
 		}
 	}
-	for g, want := range map[GiB]string{1: "1GiB", 1024: "1TiB", 0.5: "512MiB", 1536: "1536GiB", 0: "0GiB", MaxSize: "1EiB", 1. / (1 << 30): "1B"} {
+	for g, want := range map[GiB]string{
+		1: "1GiB", 1024: "1TiB", 0.5: "512MiB", 1536: "1536GiB", 0: "0GiB", MaxSize: "1EiB", 1. / (1 << 30): "1B",
+	} {
 		if got := FormatSize(g); got != want {
 			t.Errorf("%v is written %s, not %s", float64(g), got, want)
 		}
 	}
 	for d, want := range map[time.Duration]string{
-		time.Hour: "1h", 90 * time.Minute: "1h30m", time.Minute: "1m", 30 * time.Second: "30s", time.Hour + time.Second: "1h0m1s", 10 * time.Hour: "10h",
+		time.Hour: "1h", 90 * time.Minute: "1h30m", time.Minute: "1m", 30 * time.Second: "30s",
+		time.Hour + time.Second: "1h0m1s", 10 * time.Hour: "10h",
 	} {
 		if got := FormatDuration(d); got != want {
 			t.Errorf("%v is written %s, not %s", d, got, want)
@@ -111,18 +120,30 @@ func TestCyclesOfTenAreToldInFull(t *testing.T) {
 
 func TestOneThingAtATime(t *testing.T) {
 	for want, change := range map[string]func(*Job){
-		"patience: the job does not wait":                  func(j *Job) { j.Infeasible, j.Patience = Fail, 1 },
-		"patience: a time cannot be negative":              func(j *Job) { j.Patience = -1 },
-		"tasks.a.workdir: is both":                         func(j *Job) { j.Tasks[0].Workdir, j.Tasks[0].Repository = "x", &Repository{URL: "/x"} },
-		`tasks.a.workdir.url: is empty`:                    func(j *Job) { j.Tasks[0].Repository = &Repository{} },
-		`tasks.a.workdir.ref: "-x" is not`:                 func(j *Job) { j.Tasks[0].Repository = &Repository{URL: "/x", Ref: "-x"} },
-		"tasks.a.secrets.A: is not in order":               func(j *Job) { j.Tasks[0].Secrets = []string{"A", "A"} },
-		`edges[0]: from task 2 to task 1 of 2`:             func(j *Job) { j.Edges = []Edge{{From: 2, To: 1}} },
-		`edges[1]: from task 0 to task -1 of 2`:            func(j *Job) { j.Edges = []Edge{{From: 1, To: 0}, {From: 0, To: -1}} },
-		`tasks.b.after: task "a" has no output "x"`:        func(j *Job) { j.Edges = []Edge{{From: 0, To: 1, Outputs: []string{"x"}}} },
-		"tasks.a.outputs[1].name: there are two outputs":   func(j *Job) { j.Tasks[0].Outputs = []Output{{Name: "o"}, {Name: "o"}} },
-		`tasks.a.resources.accelerators: "V100,A" is not`:  func(j *Job) { j.Tasks[0].Resources[0].Accelerator = "V100,A" },
-		"tasks.a.resources.accelerators: NaN accelerators": func(j *Job) { j.Tasks[0].Resources[0] = Resources{Accelerator: "V100", AcceleratorCount: math.NaN()} },
+		"patience: the job does not wait":     func(j *Job) { j.Infeasible, j.Patience = Fail, 1 },
+		"patience: a time cannot be negative": func(j *Job) { j.Patience = -1 },
+		"tasks.a.workdir: is both": func(j *Job) {
+			j.Tasks[0].Workdir, j.Tasks[0].Repository = "x", &Repository{URL: "/x"}
+		},
+		`tasks.a.workdir.url: is empty`: func(j *Job) { j.Tasks[0].Repository = &Repository{} },
+		`tasks.a.workdir.ref: "-x" is not`: func(j *Job) {
+			j.Tasks[0].Repository = &Repository{URL: "/x", Ref: "-x"}
+		},
+		"tasks.a.secrets.A: is not in order":   func(j *Job) { j.Tasks[0].Secrets = []string{"A", "A"} },
+		`edges[0]: from task 2 to task 1 of 2`: func(j *Job) { j.Edges = []Edge{{From: 2, To: 1}} },
+		`edges[1]: from task 0 to task -1 of 2`: func(j *Job) {
+			j.Edges = []Edge{{From: 1, To: 0}, {From: 0, To: -1}}
+		},
+		`tasks.b.after: task "a" has no output "x"`: func(j *Job) {
+			j.Edges = []Edge{{From: 0, To: 1, Outputs: []string{"x"}}}
+		},
+		"tasks.a.outputs[1].name: there are two outputs": func(j *Job) {
+			j.Tasks[0].Outputs = []Output{{Name: "o"}, {Name: "o"}}
+		},
+		`tasks.a.resources.accelerators: "V100,A" is not`: func(j *Job) { j.Tasks[0].Resources[0].Accelerator = "V100,A" },
+		"tasks.a.resources.accelerators: NaN accelerators": func(j *Job) {
+			j.Tasks[0].Resources[0] = Resources{Accelerator: "V100", AcceleratorCount: math.NaN()}
+		},
 	} {
 		j := tasksNamed("a", "b")
 		change(j)

@@ -69,8 +69,8 @@ func TestWhoHadTheLeastIsNext(t *testing.T) {
 	}
 }
 
-// Parts of several GPUs are to be had of those that have so much left, whichever resource GPUs are, and count for what a
-// queue may have.
+// Parts of several GPUs are to be had of those that have so much left, whichever resource GPUs are, and count for what
+// a queue may have.
 func TestPartsOfSeveralGPUs(t *testing.T) {
 	for name, c := range map[string]struct {
 		used        int   // GPUs of four of which others have a share

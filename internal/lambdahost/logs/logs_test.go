@@ -150,14 +150,18 @@ func TestWhoBeginsElsewhereIsToldWhereItEnds(t *testing.T) {
 
 func TestANameThatIsNoneIsRefused(t *testing.T) {
 	l := sandbox(mem.New(), &objectstest.Bucket{Objects: map[string][]byte{}})
-	for _, bad := range []api.Log{{Job: "../x", Attempt: "a"}, {Job: "j", Attempt: "a/b"}, {Job: "", Attempt: "a"}, {Job: "j", Attempt: "a", Rank: -1}} {
+	for _, bad := range []api.Log{
+		{Job: "../x", Attempt: "a"}, {Job: "j", Attempt: "a/b"}, {Job: "", Attempt: "a"},
+		{Job: "j", Attempt: "a", Rank: -1},
+	} {
 		if err := l.Append(ctx, bad, 0, []byte("x")); !errors.Is(err, api.ErrNoLog) {
 			t.Errorf("%+v: %v", bad, err)
 		}
 	}
 }
 
-// TestALongLogIsReadOnce reads a log of a thousand pieces from its beginning: each is looked at about once, not again by every read before it.
+// TestALongLogIsReadOnce reads a log of a thousand pieces from its beginning: each is looked at about once, not again
+// by every read before it.
 func TestALongLogIsReadOnce(t *testing.T) {
 	table := &counting{Store: mem.New()}
 	l := &logs.Logs{Store: table, Client: &objectstest.Bucket{Objects: map[string][]byte{}}, Bucket: "work"}

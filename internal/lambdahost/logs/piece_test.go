@@ -78,10 +78,12 @@ func TestARecordThatIsDamagedIsAnError(t *testing.T) {
 	for _, body := range []string{"", "z", "z\xff\xff\xff\xff\xff\xff\xff\xff\x7f", "z\x05\x00", "o", "ox", "?text"} {
 		table := mem.New()
 		key := store.Key{Partition: "logs/job-1/job-1.0.1/rank0/", Sort: "0000000000000000"}
-		if err := table.Commit(ctx, store.Tx{Writes: []store.Write{{Key: key, Op: store.Put, Body: []byte(body)}}}); err != nil {
+		tx := store.Tx{Writes: []store.Write{{Key: key, Op: store.Put, Body: []byte(body)}}}
+		if err := table.Commit(ctx, tx); err != nil {
 			t.Fatal(err)
 		}
-		if n, err := sandbox(table, &objectstest.Bucket{}).Read(ctx, log, 0, make([]byte, 10)); err == nil || !strings.Contains(err.Error(), "logs: ") {
+		n, err := sandbox(table, &objectstest.Bucket{}).Read(ctx, log, 0, make([]byte, 10))
+		if err == nil || !strings.Contains(err.Error(), "logs: ") {
 			t.Errorf("%q: %d bytes, %v", body, n, err)
 		}
 	}

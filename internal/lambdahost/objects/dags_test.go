@@ -58,9 +58,13 @@ func TestARemarkGoesOnceItsFileIsAJob(t *testing.T) {
 }
 
 func TestADAGFileThatIsGoneIsNoError(t *testing.T) {
-	d := &objects.DAGs{Client: &objectstest.Bucket{Objects: map[string][]byte{"a.yaml": []byte("name: a")}}, Bucket: "dags"}
+	d := &objects.DAGs{
+		Client: &objectstest.Bucket{Objects: map[string][]byte{"a.yaml": []byte("name: a")}},
+		Bucket: "dags",
+	}
 	for _, c := range []struct{ bucket, key string }{{"dags", "b.yaml"}, {"secrets", "a.yaml"}} {
-		if _, _, err := d.Open(t.Context(), events.ObjectCreated{Bucket: c.bucket, Key: c.key}); !errors.Is(err, fs.ErrNotExist) {
+		_, _, err := d.Open(t.Context(), events.ObjectCreated{Bucket: c.bucket, Key: c.key})
+		if !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}

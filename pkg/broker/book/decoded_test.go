@@ -66,7 +66,8 @@ func TestWhoLooksIsShownWhatIsStored(t *testing.T) {
 			t.Errorf("got %+v, %v, %v", v, found, err)
 		}
 	}
-	if v, found, err := Look[stored](NewDraft(of, time.Time{}, 0), store.Key{Partition: "p", Sort: "none"}); found || err != nil {
+	none := store.Key{Partition: "p", Sort: "none"}
+	if v, found, err := Look[stored](NewDraft(of, time.Time{}, 0), none); found || err != nil {
 		t.Errorf("got %+v of what is not there (%v)", v, err)
 	}
 }

@@ -29,7 +29,8 @@ import (
 //	run JOB TASK [for=2h]    a task of it runs on a cluster of its own
 //	end JOB TASK             its machines are being given back
 //	session QUEUE [written]  decides, and prints what was decided; with written, all that changes in records as well
-//	set job|ledger|progress|spec|plan|stands JOB, label-stands NAME:VALUE, task|waiting|spec-task JOB TASK, cluster|attempt JOB TASK, queue NAME
+//	set job|ledger|progress|spec|plan|stands JOB, label-stands NAME:VALUE, task|waiting|spec-task JOB TASK,
+//	    cluster|attempt JOB TASK, queue NAME
 //	                         changes fields of one (JSON below the command)
 //	pool NAME usd=X [place=P]   machines of which an hour costs so much; to move a GiB between places costs a dime and
 //	                         takes a hundredth of an hour, and a bucket is in the place of its name
@@ -115,7 +116,10 @@ func (s *stage) play(d *datadriven.TestData, out *strings.Builder) {
 		s.pool(d.Cmd, name, word("place", ""), d.CmdArgs, arg)
 	case "block":
 		span, _ := time.ParseDuration(word("for", "1h"))
-		k := record.Block{Cloud: "aws", Region: name, Kind: cloud.Quota, Reason: "no quota", At: s.now, Until: s.now.Add(span)}
+		k := record.Block{
+			Cloud: "aws", Region: name, Kind: cloud.Quota, Reason: "no quota",
+			At: s.now, Until: s.now.Add(span),
+		}
 		s.records[record.BlockKey(k)] = k
 	case "session":
 		s.written = d.HasArg("written")

@@ -28,7 +28,8 @@ func TestSizesAreBinary(t *testing.T) {
 // TestWhatIsJustWithinIsRead, and what is just beyond is refused.
 func TestWhatIsJustWithinIsRead(t *testing.T) {
 	probe := func(seconds string) string {
-		return "run: x\nresources: {ports: 80}\nservice: {readiness_probe: {path: /, initial_delay_seconds: " + seconds + "}}\n"
+		return "run: x\nresources: {ports: 80}\n" +
+			"service: {readiness_probe: {path: /, initial_delay_seconds: " + seconds + "}}\n"
 	}
 	images := func(n int) string {
 		text := "run: x\nresources:\n  image_id:\n"
@@ -70,7 +71,8 @@ func TestAllSecretsAreThoseOfTheTask(t *testing.T) {
 // TestAServiceListensOnTheFirstPort, and it is said where there are others.
 func TestAServiceListensOnTheFirstPort(t *testing.T) {
 	for ports, warned := range map[string]bool{"8080": false, "[8080]": false, "[8080, 8081]": true} {
-		j := readSky(t, "run: x\nresources: {ports: "+ports+"}\nservice: {readiness_probe: {path: /, initial_delay_seconds: 2.5}}\n")
+		j := readSky(t, "run: x\nresources: {ports: "+ports+"}\n"+
+			"service: {readiness_probe: {path: /, initial_delay_seconds: 2.5}}\n")
 		s := j.Tasks[0].Service
 		if s.Port != 8080 || s.Readiness.InitialDelay != 2500*time.Millisecond {
 			t.Errorf("ports %s: %+v", ports, s)
@@ -82,7 +84,9 @@ func TestAServiceListensOnTheFirstPort(t *testing.T) {
 }
 
 func TestADocumentLooksLikeATask(t *testing.T) {
-	for text, want := range map[string]bool{"{x: y}": false, "{}": false, "{x: run}": false, "{run: x}": true, "{x: y, setup: z}": true} {
+	for text, want := range map[string]bool{
+		"{x: y}": false, "{}": false, "{x: run}": false, "{run: x}": true, "{x: y, setup: z}": true,
+	} {
 		var doc yaml.Node
 		if err := yaml.Unmarshal([]byte(text), &doc); err != nil {
 			t.Fatal(err)
@@ -96,7 +100,8 @@ func TestADocumentLooksLikeATask(t *testing.T) {
 // TestAMountsNameHasTheTasksVariables, as a shell reads them.
 func TestAMountsNameHasTheTasksVariables(t *testing.T) {
 	for name, want := range map[string]string{
-		"/a/$A9/b": "/a/v/b", "/a/${A9}b": "/a/vb", "/a/$B": "/a/$B", "/a/$1": "/a/$1", "/a$": "/a$", "/$/$A9": "/$/v", "/${A9": "/${A9",
+		"/a/$A9/b": "/a/v/b", "/a/${A9}b": "/a/vb", "/a/$B": "/a/$B", "/a/$1": "/a/$1", "/a$": "/a$",
+		"/$/$A9": "/$/v", "/${A9": "/${A9",
 	} {
 		j := readSky(t, "run: x\nenvs: {A9: v}\nfile_mounts: {\""+name+"\": ./here}\n")
 		if got := j.Tasks[0].Inputs[0].Path; got != want {

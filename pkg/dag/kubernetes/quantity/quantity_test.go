@@ -18,8 +18,11 @@ func TestAQuantityIsReadAsKubernetesReadsIt(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"": "\"\" is not a quantity (write 2, 500m, 200Mi or 1.5Gi)", "Gi": `"Gi" is not a quantity (write 2, 500m, 200Mi or 1.5Gi)`,
-		"1 x": `"1 x" is not a quantity (write 2, 500m, 200Mi or 1.5Gi)`, "-1": "cannot be negative", "-500m": "cannot be negative",
+		"":      "\"\" is not a quantity (write 2, 500m, 200Mi or 1.5Gi)",
+		"Gi":    `"Gi" is not a quantity (write 2, 500m, 200Mi or 1.5Gi)`,
+		"1 x":   `"1 x" is not a quantity (write 2, 500m, 200Mi or 1.5Gi)`,
+		"-1":    "cannot be negative",
+		"-500m": "cannot be negative",
 	} {
 		if got, err := quantity.Parse(text); err == nil || err.Error() != want {
 			t.Errorf("%q is %v, %v", text, got, err)
