@@ -12,7 +12,6 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/sim/weather"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
@@ -52,24 +51,14 @@ func (h *host) fresh() {
 		data = w.objects
 	}
 	h.broker = broker.New(cfg, broker.Ports{
-		Data: data, AtOnce: 1,
-		Store: w.store, Decoded: w.decoded, Bus: w.bus,
-		Clouds: w.cloudPorts(), Planner: w.planner, Moves: moves(), Tokens: seal,
+		Data: data, AtOnce: 1, Store: w.store, Decoded: w.decoded, Bus: w.bus, Clouds: w.cloudPorts(),
+		Planner: w.planner, Moves: weather.Moves(), Tokens: seal,
 		Now:     func() time.Time { return w.Now },
 		Policy:  func(context.Context) *scheduler.Policy { return w.rules.Policy },
 		Objects: w.users, Prices: priceSource{w},
 		Changed:   w.network.changed,
 		Committed: func() { w.engine.relayWithin(w.rand.engine.Between(0, 50*time.Millisecond)) },
 	})
-}
-
-// moves has the list prices of moving data, which are in the binary.
-func moves() *egress.Prices {
-	e, err := egress.Default()
-	if err != nil {
-		panic(err)
-	}
-	return e
 }
 
 // crash ends all of a host's processes but the one that is in control, which unwinds by itself.

@@ -121,7 +121,7 @@ const (
 
 // stores are those of the places of a world, if it has any.
 func stores(seed uint64, steady bool) record.Stores {
-	s := record.Stores{URLs: map[string]string{}, Moves: moves()}
+	s := record.Stores{URLs: map[string]string{}, Moves: weather.Moves()}
 	r := timeline.NewRandom(seed, "stores")
 	if steady || !r.Chance(shareStores) {
 		return s

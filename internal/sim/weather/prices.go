@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
@@ -117,4 +118,13 @@ func (s *Sky) Ticks() []events.PriceTick {
 		}
 	}
 	return ticks
+}
+
+// Moves has the list prices of moving data, which are in the binary.
+func Moves() *egress.Prices {
+	e, err := egress.Default()
+	if err != nil {
+		panic(err)
+	}
+	return e
 }
