@@ -1,6 +1,7 @@
 package session
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -169,6 +170,20 @@ func (s *stage) runOn(on, id string, index int, since time.Duration, cpus float6
 	task := s.records[record.TaskKey(id, index)].(record.Task) //nolint:forcetypeassert // the story made it
 	task.Plan = 1
 	s.records[record.TaskKey(id, index)] = task
+}
+
+// price has the first task of a job wait on a spot market by what that costs.
+func (s *stage) price(id string, usd float64, spot bool) {
+	in, _ := dearNow(spot)
+	begins, tables, err := in.Waits(context.Background())
+	if err != nil || len(begins) != 1 {
+		s.t.Fatal(begins, err)
+	}
+	job := s.records[record.JobKey(id)].(record.Job) //nolint:forcetypeassert // the story made it
+	job.Waits, job.Bids = true, record.Blob{Version: 1, Name: "bids", Token: fmt.Sprint(id, spot)}
+	s.records[record.JobKey(id)] = job
+	s.kept.Blobs.Put(job.Bids.In(id), &record.Bids{Begin: begins, Begins: tables}, 1)
+	s.records[record.MarketKey(begins[0].Market)] = record.MarketRecord{Offer: begins[0].Market, USD: usd}
 }
 
 // roads say what it costs and takes to move data in stories.
