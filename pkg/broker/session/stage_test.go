@@ -1,6 +1,7 @@
 package session
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -18,10 +19,24 @@ import (
 // set changes fields of a record, or of the spec or plan of a job.
 func (s *stage) set(d *datadriven.TestData) {
 	kind, name, task := d.CmdArgs[0].Key, d.CmdArgs[1].Key, 0
-	if len(d.CmdArgs) > 2 {
+	if len(d.CmdArgs) > 2 && kind != "machine" {
 		task = int(number(s.t, d.CmdArgs[2].Key))
 	}
 	switch id := record.ClusterID(name, task, 1); kind {
+	case "bids":
+		job := s.records[record.JobKey(name)].(record.Job) //nolint:forcetypeassert // the story made it
+		job.Bids = record.Blob{Version: 1, Name: "bids", Token: name + fmt.Sprint(len(s.records), s.now)}
+		s.records[record.JobKey(name)] = job
+		bids := &record.Bids{}
+		s.merge(d, bids)
+		s.kept.Blobs.Put(job.Bids.In(name), bids, 1)
+	case "market":
+		change[record.MarketRecord](s, d, record.MarketKey(name))
+	case "pool":
+		s.merge(d, &s.pools[s.poolOf(name)].PoolSettings)
+	case "machine":
+		s.merge(d, s.machine(name, d.CmdArgs[2].Key))
+		s.writePool(name)
 	case "job":
 		change[record.Job](s, d, record.JobKey(name))
 	case "ledger":
@@ -91,21 +106,84 @@ func fieldsOf(v any) map[string]any {
 // pool adds a pool, or a machine to one.
 func (s *stage) pool(cmd, name, place string, args []datadriven.CmdArg, arg func(string) float64) {
 	if cmd == "pool" {
-		p := record.PoolSeen{Order: []int{0}, Parts: []record.PartSeen{{Seen: map[string]time.Time{}}}}
-		p.Name, p.Partitions, p.USDPerHour, p.Parts[0].Pool = name, 1, arg("usd"), name
-		p.Place = place
+		p := record.PoolSeen{}
+		p.Name, p.Partitions, p.USDPerHour, p.Place = name, max(int(arg("partitions")), 1), arg("usd"), place
+		for i := range p.Partitions {
+			part := record.PartSeen{Seen: map[string]time.Time{}}
+			part.Pool, part.Index = name, i
+			p.Order, p.Parts = append(p.Order, i), append(p.Parts, part)
+		}
 		s.pools = append(s.pools, p)
+		s.writePool(name)
 		return
 	}
-	i := slices.IndexFunc(s.pools, func(p record.PoolSeen) bool { return p.Name == name })
-	part := &s.pools[i].Parts[0]
-	m := record.PoolMachine{ID: args[1].Key, Type: "machine",
-		Capacity: record.Capacity{CPUs: arg("cpus"), MemoryGiB: arg("mem")}}
-	if used := arg("used"); used > 0 {
-		m.Uses = []record.PoolUse{{Cluster: "other.0.1", Hold: record.Capacity{CPUs: used}}}
+	ids := []string{args[1].Key}
+	if n := int(arg("count")); n > 0 {
+		ids = nil
+		for i := range n {
+			ids = append(ids, fmt.Sprint(args[1].Key, i))
+		}
 	}
-	part.Machines, part.Seen[m.ID] = append(part.Machines, m), s.now.Add(24*time.Hour)
-	s.records[record.PartitionKey(name, 0)] = part.Partition
+	p := &s.pools[s.poolOf(name)]
+	for _, id := range ids {
+		part := &p.Parts[p.PartitionOf(id)]
+		m := record.PoolMachine{ID: id, Type: "machine",
+			Capacity: record.Capacity{CPUs: arg("cpus"), MemoryGiB: arg("mem")}}
+		if used := arg("used"); used > 0 {
+			m.Uses = []record.PoolUse{{Cluster: "other.0.1", Hold: record.Capacity{CPUs: used}}}
+		}
+		part.Machines, part.Seen[id] = append(part.Machines, m), s.now.Add(24*time.Hour)
+		slices.SortFunc(part.Machines, func(a, b record.PoolMachine) int { return strings.Compare(a.ID, b.ID) })
+	}
+	s.writePool(name)
+}
+
+func (s *stage) poolOf(name string) int {
+	return slices.IndexFunc(s.pools, func(p record.PoolSeen) bool { return p.Name == name })
+}
+
+// machine is one of a pool.
+func (s *stage) machine(pool, id string) *record.PoolMachine {
+	p := &s.pools[s.poolOf(pool)]
+	part := &p.Parts[p.PartitionOf(id)]
+	i, found := part.Machine(id)
+	if !found {
+		s.t.Fatalf("pool %s has no machine %s", pool, id)
+	}
+	return &part.Machines[i]
+}
+
+// writePool has the records of a pool be as it is seen.
+func (s *stage) writePool(name string) {
+	for _, part := range s.pools[s.poolOf(name)].Parts {
+		s.records[record.PartitionKey(name, part.Index)] = part.Partition
+	}
+}
+
+// runOn has what runs hold cores of a machine, with as much memory as goes with them.
+func (s *stage) runOn(on, id string, index int, since time.Duration, cpus float64) {
+	pool, host, _ := strings.Cut(on, "/")
+	m, cluster := s.machine(pool, host), record.ClusterID(id, index, 1)
+	m.Uses = append(m.Uses, record.PoolUse{Cluster: cluster, Hold: record.Capacity{CPUs: cpus, MemoryGiB: 2 * cpus},
+		Since: s.now.Add(-since)})
+	s.writePool(pool)
+	task := s.records[record.TaskKey(id, index)].(record.Task) //nolint:forcetypeassert // the story made it
+	task.Plan = 1
+	s.records[record.TaskKey(id, index)] = task
+}
+
+// price has the first task of a job wait on a spot market by what that costs.
+func (s *stage) price(id string, usd float64, spot bool) {
+	in, _ := dearNow(spot)
+	begins, tables, err := in.Waits(context.Background())
+	if err != nil || len(begins) != 1 {
+		s.t.Fatal(begins, err)
+	}
+	job := s.records[record.JobKey(id)].(record.Job) //nolint:forcetypeassert // the story made it
+	job.Waits, job.Bids = true, record.Blob{Version: 1, Name: "bids", Token: fmt.Sprint(id, spot)}
+	s.records[record.JobKey(id)] = job
+	s.kept.Blobs.Put(job.Bids.In(id), &record.Bids{Begin: begins, Begins: tables}, 1)
+	s.records[record.MarketKey(begins[0].Market)] = record.MarketRecord{Offer: begins[0].Market, USD: usd}
 }
 
 // roads say what it costs and takes to move data in stories.

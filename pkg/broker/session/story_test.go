@@ -2,6 +2,7 @@ package session
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -26,15 +27,22 @@ import (
 //	job ID queue=Q tasks=N usd=X vcpu=N [priority=N] [budget=X] [spent=X] [outstanding=N] [state=S] [min-plan=N]
 //	    a running job with a plan in force; its tasks wait in the queue, but those that run. With joins=N its last N
 //	    join the gang that its first is; with gang=N its first N are a gang; with unplaced=T the plan has no place for T
-//	run JOB TASK [for=2h]    a task of it runs on a cluster of its own
+//	run JOB TASK [for=2h] [on=POOL/ID cpus=N]   a task of it runs on a cluster of its own, or holds so many cores of a
+//	                         machine of a pool
 //	end JOB TASK             its machines are being given back
-//	session QUEUE [written]  decides, and prints what was decided; with written, all that changes in records as well
+//	session QUEUE [written] [where] [crowded] [stale]   decides, and prints what was decided; with written, all that
+//	                         changes in records as well, with where, which machines of pools are taken; crowded beside
+//	                         other events, stale by pools that were looked at before
 //	set job|ledger|progress|spec|plan|stands JOB, label-stands NAME:VALUE, task|waiting|spec-task JOB TASK,
-//	    cluster|attempt JOB TASK, queue NAME
+//	    cluster|attempt JOB TASK, queue NAME, bids JOB, market OFFER, machine POOL ID, pool NAME
 //	                         changes fields of one (JSON below the command)
-//	pool NAME usd=X [place=P]   machines of which an hour costs so much; to move a GiB between places costs a dime and
-//	                         takes a hundredth of an hour, and a bucket is in the place of its name
-//	machine POOL ID cpus=N mem=N [used=N]   one of it, on which so many cores are in use
+//	pool NAME usd=X [place=P] [partitions=N]   machines of which an hour costs so much; to move a GiB
+//	                         between places costs a dime and takes a hundredth of an hour, and a bucket is in the place
+//	                         of its name
+//	machine POOL ID cpus=N mem=N [used=N] [count=N]   one of it, on which so many cores are in use, or so many: ID0, ID1
+//	keep POOL ID for=CLAIM cpus=N count=N   so many of its machines, ID0, ID1 and on, are kept for one by name
+//	price JOB usd=X [on-demand]   its first task may wait on a spot market that costs 0.2 and 0.7 USD in turn, and so much
+//	                         now; it is planned there, or on demand
 //	block REGION for=D       nothing is to be tried in that region
 //	why JOB                  tells why it waits
 //	advance D
@@ -60,6 +68,9 @@ type stage struct {
 	policy  *scheduler.Policy
 	pools   []record.PoolSeen
 	written bool // all that is written is told
+	crowded bool // a session handles other events as well
+	stale   bool // pools were looked at for another session
+	where   bool // which machines of pools are taken is told
 }
 
 func (s *stage) play(d *datadriven.TestData, out *strings.Builder) {
@@ -102,6 +113,9 @@ func (s *stage) play(d *datadriven.TestData, out *strings.Builder) {
 		for1, _ := time.ParseDuration(word("for", "2h"))
 		task, _ := strconv.Atoi(d.CmdArgs[1].Key)
 		s.run(name, task, for1)
+		if on := word("on", ""); on != "" {
+			s.runOn(on, name, task, for1, arg("cpus"))
+		}
 	case "end":
 		key := record.ClusterKey(record.ClusterID(name, int(number(s.t, d.CmdArgs[1].Key)), 1))
 		cl := s.records[key].(record.Cluster) //nolint:forcetypeassert // the story made it
@@ -114,6 +128,15 @@ func (s *stage) play(d *datadriven.TestData, out *strings.Builder) {
 		s.set(d)
 	case "pool", "machine":
 		s.pool(d.Cmd, name, word("place", ""), d.CmdArgs, arg)
+	case "price":
+		s.price(name, arg("usd"), !d.HasArg("on-demand"))
+	case "keep":
+		for i := range int(arg("count")) {
+			m := s.machine(name, fmt.Sprint(d.CmdArgs[1].Key, i))
+			m.Promises = append(m.Promises, record.PoolPromise{For: word("for", ""), Rank: i, Waits: true,
+				Hold: record.Capacity{CPUs: arg("cpus"), MemoryGiB: 2 * arg("cpus")}, Until: s.now.Add(time.Hour)})
+		}
+		s.writePool(name)
 	case "block":
 		span, _ := time.ParseDuration(word("for", "1h"))
 		k := record.Block{
@@ -122,9 +145,10 @@ func (s *stage) play(d *datadriven.TestData, out *strings.Builder) {
 		}
 		s.records[record.BlockKey(k)] = k
 	case "session":
-		s.written = d.HasArg("written")
+		s.written, s.where = d.HasArg("written"), d.HasArg("where")
+		s.crowded, s.stale = d.HasArg("crowded"), d.HasArg("stale")
 		s.decide(name, out, func(x *Session) error { return x.Decide() })
-		s.written = false
+		s.written, s.where, s.crowded, s.stale = false, false, false, false
 		if out.Len() == 0 {
 			out.WriteString("nothing\n")
 		}
@@ -230,17 +254,31 @@ func (s *stage) decide(queue string, out *strings.Builder, decide func(*Session)
 	cfg := record.DefaultConfig()
 	var fresh []string
 	for i := range s.pools {
-		fresh = append(fresh, s.pools[i].Name)
+		for j := range s.pools[i].Parts { // as whoever looked at them has read them
+			s.supply(of, book.Lacking{Keys: []record.Key{record.PartitionKey(s.pools[i].Name, j)}})
+		}
+		if !s.stale {
+			fresh = append(fresh, s.pools[i].Name)
+		}
 	}
 	for round := 1; ; round++ {
 		d := book.NewDraft(of, s.now, 0)
+		d.Crowded = s.crowded
 		x, err := New(Input{Config: cfg, Policy: s.policy, Pools: &s.pools, Fresh: fresh, Mover: roads{}}, d, queue)
 		if err == nil {
 			err = decide(x)
 		}
 		if d.Lack.Any() {
 			s.supply(of, d.Lack)
+			for _, name := range d.Lack.Fresh {
+				fmt.Fprintf(out, "looks at pool %s anew\n", name)
+				fresh = append(fresh, name)
+			}
 			continue
+		}
+		if errors.Is(err, errCrowded) {
+			out.WriteString("needs a transaction of its own\n")
+			return
 		}
 		if err != nil {
 			s.t.Fatal(err)
@@ -303,6 +341,10 @@ func (s *stage) tell(d *book.Draft, out *strings.Builder) {
 			s.tellChanges(slot, out)
 		case s.written && slot.Held:
 			fmt.Fprintf(out, "  %s/%s must be as it was\n", slot.Key.Partition, slot.Key.Sort)
+		}
+		var made record.Attempt
+		if s.where && slot.Dirty && json.Unmarshal(slot.Body, &made) == nil && made.Hosts != nil {
+			fmt.Fprintf(out, "%s/t%d goes to %s\n", made.Job, made.Task, made.OfferID)
 		}
 		if id, ok := record.ClusterOf(slot.Key); ok && slot.Dirty {
 			var cl record.Cluster
