@@ -41,8 +41,8 @@ import (
 //	                         of its name
 //	machine POOL ID cpus=N mem=N [used=N] [count=N]   one of it, on which so many cores are in use, or so many: ID0, ID1
 //	keep POOL ID for=CLAIM cpus=N count=N   so many of its machines, ID0, ID1 and on, are kept for one by name
-//	price JOB usd=X [on-demand]   its first task may wait on a spot market that costs 0.2 and 0.7 USD in turn, and so much
-//	                         now; it is planned there, or on demand
+//	price JOB usd=X [on-demand]   its first task may wait on a spot market that costs 0.2 and 0.7 USD in turn, and so
+//	                         much now; it is planned there, or on demand
 //	block REGION for=D       nothing is to be tried in that region
 //	why JOB                  tells why it waits
 //	advance D
