@@ -9,6 +9,7 @@ const (
 	Lower  = "abcdefghijklmnopqrstuvwxyz"
 	Upper  = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 	Digits = "0123456789"
+	Alnum  = Lower + Upper + Digits
 )
 
 // Made says whether a name has between least and most bytes, all of them among some letters, which are ASCII.

@@ -56,7 +56,8 @@ func NewWorth(ctx context.Context, l Live) (*Worth, error) {
 	}
 	defer table.free()
 	w.USD = make([]float32, (w.Slack+1)*(w.Work+1))
-	for slack := min(open, w.Slack); slack <= w.Slack; slack++ {
+	least := min(open, w.Slack)
+	for slack := least; slack <= w.Slack; slack++ {
 		row := w.USD[slack*(w.Work+1):][:w.Work+1]
 		for work := range row {
 			if work == 1 {
@@ -68,8 +69,8 @@ func NewWorth(ctx context.Context, l Live) (*Worth, error) {
 		}
 	}
 	// With too little slack to lose a whole step the broker, which looks more often, decides by the clock.
-	for slack := range min(open, w.Slack) {
-		copy(w.USD[slack*(w.Work+1):][:w.Work+1], w.USD[min(open, w.Slack)*(w.Work+1):])
+	for slack := range least {
+		copy(w.USD[slack*(w.Work+1):][:w.Work+1], w.USD[least*(w.Work+1):])
 	}
 	return w, nil
 }

@@ -132,8 +132,7 @@ func (o Object) EscapedKey() string {
 
 // bucketName is what any of the clouds takes for a bucket or container. It has neither a port nor an escape.
 func bucketName(name string) bool {
-	const alone, within = names.Lower + names.Upper + names.Digits, "._-"
-	return name != "" && names.Made(name[:1], 1, 1, alone+"$") && names.Made(name[1:], 0, 221, alone+within)
+	return name != "" && names.Made(name[:1], 1, 1, names.Alnum+"$") && names.Made(name[1:], 0, 221, names.Alnum+"._-")
 }
 
 // parse reads the URI of an object or of a prefix: its key may be empty, and may end in a slash.

@@ -299,8 +299,11 @@ func (s *Session) openTasks() error {
 			if task.Spec != last {
 				class, last = s.classOf(task.Spec, j, number), task.Spec
 			}
-			*t = TaskInfo{Task: task, Job: j, Class: class, State: task.State, rank: int32(i)}                   //nolint:gosec // an index
-			t.role = int16(slices.IndexFunc(j.Job.Roles, func(r Role) bool { return r.Name == task.Spec.Role })) //nolint:gosec // an index
+			role := slices.IndexFunc(j.Job.Roles, func(r Role) bool { return r.Name == task.Spec.Role })
+			*t = TaskInfo{
+				Task: task, Job: j, Class: class, State: task.State,
+				rank: int32(i), role: int16(role), //nolint:gosec // indices
+			}
 			j.uniform = j.uniform && class == j.Tasks[0].Class
 			if err := s.openTask(t); err != nil {
 				return fmt.Errorf("jobs[%d].tasks[%d].%w", j.Index, i, err)

@@ -10,7 +10,6 @@ import (
 	"io"
 	"path"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -18,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/objects"
+	"github.com/tradewind-broker/tradewind/internal/names"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/api"
 	"github.com/tradewind-broker/tradewind/pkg/store"
@@ -57,9 +57,7 @@ func prefix(l api.Log) (string, error) {
 }
 
 func plain(name string) bool {
-	return name != "" && len(name) <= 200 && name[0] != '.' && strings.IndexFunc(name, func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '.' && r != '-' && r != '_'
-	}) < 0
+	return names.Made(name, 1, 200, names.Alnum+".-_") && name[0] != '.'
 }
 
 // piece is the sort key of the record of the piece that begins at an offset. Keys sort as offsets do.

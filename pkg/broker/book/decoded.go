@@ -41,12 +41,10 @@ type decodedRecord struct {
 
 // Decode reads a record. What it returns is the caller's own.
 func Decode[T any](k *Decoded, key store.Key, body []byte) (value T, err error) {
-	if d, ok := k.Get(key).(*decodedRecord); ok && bytes.Equal(d.body, body) {
-		if kept, ok := d.value.(*T); ok {
-			value = *kept
-			d.own(reflect.ValueOf(&value).Elem())
-			return value, nil
-		}
+	if kept, own := keptAs[T](k, key, body); kept != nil {
+		value = *kept
+		own(reflect.ValueOf(&value).Elem())
+		return value, nil
 	}
 	if err := Unmarshal(body, &value); err != nil {
 		return value, fmt.Errorf("broker: record %s: %w", key, err)
@@ -61,13 +59,21 @@ func Decode[T any](k *Decoded, key store.Key, body []byte) (value T, err error) 
 
 // look reads a record that is shared: it must not be changed.
 func look[T any](k *Decoded, key store.Key, body []byte) (*T, error) {
-	if d, ok := k.Get(key).(*decodedRecord); ok && bytes.Equal(d.body, body) {
-		if kept, ok := d.value.(*T); ok {
-			return kept, nil
-		}
+	if kept, _ := keptAs[T](k, key, body); kept != nil {
+		return kept, nil
 	}
 	value, err := Decode[T](k, key, body)
 	return &value, err
+}
+
+// keptAs returns what is kept of a record, and what makes a copy of it own all it refers to; nil where nothing is.
+func keptAs[T any](k *Decoded, key store.Key, body []byte) (*T, func(reflect.Value)) {
+	d, ok := k.Get(key).(*decodedRecord)
+	if !ok || !bytes.Equal(d.body, body) {
+		return nil, nil
+	}
+	kept, _ := d.value.(*T)
+	return kept, d.own
 }
 
 // Unmarshal reads what is stored as encoding/json does, but in one pass: what is no JSON is found out on the way, and a

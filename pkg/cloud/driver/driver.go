@@ -20,7 +20,7 @@ const (
 // ValidCluster says whether a cluster may have this name. It is a tag's value, which is looked for to the letter.
 func ValidCluster(name string) bool {
 	const signs = "._:/=+@-"
-	return names.Made(name, 1, 255, names.Lower+names.Upper+names.Digits+signs) && !strings.Contains(signs, name[:1])
+	return names.Made(name, 1, 255, names.Alnum+signs) && !strings.Contains(signs, name[:1])
 }
 
 // Check refuses what no cloud could launch, with an error of kind Invalid; name is the cloud's.
