@@ -91,10 +91,10 @@ func (k *Book) keepBlob(key record.BlobKey, value any) {
 	k.blobs[key] = value
 }
 
-// AddBlob takes in a blob of so many bytes.
-func (k *Book) AddBlob(key record.BlobKey, value any, size int) {
+// AddBlob takes in a blob.
+func (k *Book) AddBlob(key record.BlobKey, value any) {
 	k.keepBlob(key, value)
-	k.Kept.Blobs.Put(key, value, size)
+	k.Kept.Blobs.Put(key, value, sizeOf(value))
 }
 
 // Seed takes in a record as it was seen elsewhere, so that what is written there is on the condition that it is still

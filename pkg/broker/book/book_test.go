@@ -10,7 +10,7 @@ import (
 func TestABookHoldsAllBlobsThatWereLoadedForIt(t *testing.T) {
 	k := New(NewKept(0))
 	for _, job := range []string{"a", "b", "c"} {
-		k.AddBlob(record.Blob{Name: "plan", Version: 1}.In(job), &record.Plan{}, 1)
+		k.AddBlob(record.Blob{Name: "plan", Version: 1}.In(job), &record.Plan{})
 	}
 	for _, job := range []string{"a", "b", "c"} {
 		if k.Blob(record.Blob{Name: "plan", Version: 1}.In(job)) == nil {

@@ -183,3 +183,14 @@ func TestWhatWasUsedLastIsKept(t *testing.T) {
 		t.Error("what is larger than all is not kept, though it was used last")
 	}
 }
+
+func TestOfTwoLargeValuesNeitherDrivesOutTheOther(t *testing.T) {
+	r := newRecent[string](100)
+	r.Put("spec", 1, 500)
+	r.Put("plan", 2, 700)
+	for range 5 {
+		if r.Get("spec") != 1 || r.Get("plan") != 2 {
+			t.Fatal("a spec and a plan that are read in turn are loaded each time")
+		}
+	}
+}

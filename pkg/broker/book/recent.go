@@ -5,7 +5,8 @@ import (
 )
 
 // recent keeps the values that were used last, in two generations of up to half its bytes each: what nobody has asked
-// for in a whole generation goes.
+// for in a whole generation goes. A generation has two values at least, so that of two that are read in turn neither
+// drives out the other, however large they are.
 type recent[K comparable] struct {
 	mu         sync.Mutex
 	young, old map[K]sized
@@ -44,7 +45,7 @@ func (r *recent[K]) Put(k K, value any, size int) {
 func (r *recent[K]) keep(k K, v sized) {
 	r.bytes += v.bytes - r.young[k].bytes
 	r.young[k] = v
-	if r.bytes > r.limit/2 {
+	if r.bytes > r.limit/2 && len(r.young) > 1 {
 		r.young, r.old, r.bytes = map[K]sized{}, r.young, 0
 	}
 }

@@ -137,6 +137,6 @@ func cached[T any](u *Unit, job string, ref record.Blob) (*T, error) {
 	if err != nil {
 		return nil, err
 	}
-	u.AddBlob(k, v, ref.Bytes)
+	u.AddBlob(k, v)
 	return v, nil
 }

@@ -16,8 +16,8 @@ type Loader struct {
 	Config record.Config
 }
 
-// blobCacheBytes holds the specs and plans of a 10,000-task job several times over.
-const blobCacheBytes = 64 << 20
+// blobCacheBytes is what specs and plans may take once they are decoded: of a job of 10,000 tasks several times over.
+const blobCacheBytes = 32 << 20
 
 // NewLoader makes a loader on a store, by a clock.
 func NewLoader(s store.Store, clock func() time.Time, cfg record.Config) *Loader {
