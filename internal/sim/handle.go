@@ -4,7 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
+	"strconv"
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/sim/check"
@@ -24,7 +24,7 @@ func (e *engine) handle(ctx context.Context, b *broker.Broker, q *queue, batch [
 			e.w.Violatef(check.InvErrors, "%s: %v", d.ID, err)
 			return
 		}
-		e.w.Say(e.w.actor(), "takes", fmt.Sprintf("%s %s %s #%d", ev.Type(), d.ID, ev.Data.Subject(), d.Attempt))
+		e.w.Say(e.w.actor(), "takes", ev.Type()+" "+d.ID+" "+ev.Data.Subject()+" #"+strconv.Itoa(d.Attempt))
 		list, parsed = append(list, ev), append(parsed, d)
 	}
 	errs := b.Handle(ctx, q.Name, list)

@@ -372,16 +372,16 @@ func (c *Checker) touch(s *Job) {
 	}
 }
 
-// decode reads a record as written; the zero value when it was deleted.
+// decode reads a record as written; the zero value when it was deleted. What it refers to is shared with the brokers.
 func decode[T any](c *Checker, w *store.Write) (v T) {
 	if w.Op != store.Put {
 		return v
 	}
-	v, err := book.Decode[T](c.decoded, w.Key, w.Body)
+	shared, err := book.Shared[T](c.decoded, w.Key, w.Body)
 	if err != nil {
 		c.Violatef(InvErrors, "%v", err)
 	}
-	return v
+	return *shared
 }
 
 func (c *Checker) jobWrite(id string, w *store.Write) {

@@ -204,7 +204,7 @@ func Look[T any](r Reader, key store.Key) (value *T, found bool, err error) {
 	if err != nil || s.Body == nil {
 		return nil, false, err
 	}
-	value, err = look[T](r.Cache().records, s.Key, s.Body)
+	value, err = Shared[T](r.Cache().records, s.Key, s.Body)
 	return value, err == nil, err
 }
 

@@ -9,6 +9,7 @@ import (
 
 	jsonv2 "github.com/go-json-experiment/json"
 	json "github.com/go-json-experiment/json/v1"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
@@ -57,13 +58,29 @@ func Decode[T any](k *Decoded, key store.Key, body []byte) (value T, err error) 
 	return value, nil
 }
 
-// look reads a record that is shared: it must not be changed.
-func look[T any](k *Decoded, key store.Key, body []byte) (*T, error) {
+// Shared reads a record of which what it returns is shared: it must not be changed.
+func Shared[T any](k *Decoded, key store.Key, body []byte) (*T, error) {
 	if kept, _ := keptAs[T](k, key, body); kept != nil {
 		return kept, nil
 	}
 	value, err := Decode[T](k, key, body)
 	return &value, err
+}
+
+// Blob reads what lies in the store under a key, and never changes, nor does anybody change what was read of it. Where
+// brokers share what they decode, it is read once for all of them.
+func Blob[T any](k *Decoded, key store.Key, body []byte, read func(*T) error) (*T, error) {
+	if kept, _ := keptAs[T](k, key, body); kept != nil {
+		return kept, nil
+	}
+	value := new(T)
+	if err := read(value); err != nil {
+		return nil, err
+	}
+	if k.read {
+		k.Put(key, &decodedRecord{body: body, value: value}, sizeOf(value))
+	}
+	return value, nil
 }
 
 // keptAs returns what is kept of a record, and what makes a copy of it own all it refers to; nil where nothing is.
@@ -128,6 +145,8 @@ func owner(t reflect.Type, times func(reflect.Value)) (own func(reflect.Value), 
 	switch kind := t.Kind(); {
 	case t == reflect.TypeFor[time.Time]():
 		return times, true
+	case t == reflect.TypeFor[record.Amounts](): // nobody changes one
+		return nil, true
 	case kind <= reflect.Float64 || kind == reflect.String:
 		return nil, true
 	case kind == reflect.Struct:

@@ -1,6 +1,7 @@
 package book
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -49,6 +50,20 @@ func TestWhatGetReturnsIsTheCallersOwn(t *testing.T) {
 	}
 	if d, ok := k.records.Get(key).(*decodedRecord); !ok || d.value.(*stored).Name != "n" {
 		t.Error("it was not kept decoded")
+	}
+}
+
+// TestAmountsAreNotCopied: nobody changes any, and each queue has four.
+func TestAmountsAreNotCopied(t *testing.T) {
+	k, key, body := NewKept(0).Records(), record.QueueKey("q"), []byte(`{"name":"q","use":{"memoryGiB":4}}`)
+	for range 2 {
+		q, err := Decode[record.Queue](k, key, body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if left := q.Use.Minus(record.Amounts{record.MemoryGiB: 4}); len(left) != 0 || q.Use[record.MemoryGiB] != 4 {
+			t.Errorf("%v are left, and %v before", left, q.Use)
+		}
 	}
 }
 
@@ -161,6 +176,35 @@ func TestWhatIsSharedHasBeenThroughJSON(t *testing.T) {
 	before := shared.Get(key)
 	if _, err := Decode[forgetful](other.Records(), key, body); err != nil || before == nil || shared.Get(key) != before {
 		t.Errorf("it is decoded once for each of them (%v)", err)
+	}
+}
+
+// TestABlobIsReadOnceForAllThatShare: a process of its own keeps it among its blobs instead.
+func TestABlobIsReadOnceForAllThatShare(t *testing.T) {
+	key, body := store.Key{Partition: "p", Sort: "plan#000001#t#0000"}, []byte("compressed")
+	for name, c := range map[string]struct {
+		known *Decoded
+		reads int
+	}{"shared": {NewDecoded(), 1}, "one's own": {NewKept(0).Records(), 3}} {
+		reads := 0
+		read := func(v *stored) error {
+			reads++
+			v.Name = "n"
+			return nil
+		}
+		for range 3 {
+			if v, err := Blob(c.known, key, body, read); err != nil || v.Name != "n" {
+				t.Fatalf("%s: got %+v (%v)", name, v, err)
+			}
+		}
+		if reads != c.reads {
+			t.Errorf("%s: read %d times, not %d", name, reads, c.reads)
+		}
+		broken := errors.New("broken")
+		fail := func(*stored) error { return broken }
+		if _, err := Blob(c.known, key, []byte("another's"), fail); !errors.Is(err, broken) {
+			t.Errorf("%s: of another body, what could not be read: %v", name, err)
+		}
 	}
 }
 

@@ -92,11 +92,11 @@ func (p *partKnown) take(kept *book.Kept, r store.Record) error {
 	if r.Version < p.record.Version && !p.unknown {
 		return nil
 	}
-	part, err := book.Decode[record.Partition](kept.Records(), r.Key, r.Body)
+	part, err := book.Shared[record.Partition](kept.Records(), r.Key, r.Body)
 	if err != nil {
 		return err
 	}
-	p.Partition, p.record, p.unknown = part, r, false
+	p.Partition, p.record, p.unknown = *part, r, false
 	return nil
 }
 
@@ -347,7 +347,7 @@ func (p *partKnown) read(kept *book.Kept, r store.Record, name string) error {
 	if !isBeat {
 		return p.take(kept, r)
 	}
-	beat, err := book.Decode[record.Beat](kept.Records(), r.Key, r.Body)
+	beat, err := book.Shared[record.Beat](kept.Records(), r.Key, r.Body)
 	if err != nil {
 		return err
 	}

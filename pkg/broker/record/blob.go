@@ -1,10 +1,6 @@
 package record
 
-import (
-	"fmt"
-
-	"github.com/tradewind-broker/tradewind/pkg/store"
-)
+import "github.com/tradewind-broker/tradewind/pkg/store"
 
 // Blob refers to a value too large for one record: JSON, compressed, in chunks of the job's
 // partition that are written once and never change. The zero Blob is none.
@@ -24,7 +20,8 @@ const ChunkBytes = 300 << 10
 
 // Key is the key of one chunk.
 func (b Blob) Key(job string, chunk int) store.Key {
-	return store.Key{Partition: JobPart(job), Sort: fmt.Sprintf("%s#%06d#%s#%04d", b.Name, b.Version, b.Token, chunk)}
+	version := b.Name + "#" + padded(b.Version, 6) + "#" + b.Token
+	return store.Key{Partition: JobPart(job), Sort: version + "#" + padded(chunk, 4)}
 }
 
 // BlobKey names a blob.

@@ -138,7 +138,7 @@ func PoolKey(name string) store.Key { return store.Key{Partition: PartPools, Sor
 func PoolPart(pool string) string { return "pool#" + pool }
 
 // SlicePrefix starts the keys of a partition and of the beats of its machines, so that both are read together.
-func SlicePrefix(index int) string { return fmt.Sprintf("%03d#", index) }
+func SlicePrefix(index int) string { return padded(index, 3) + "#" }
 
 // What the sort keys of a pool's partition end in, or have before a machine's name.
 const (

@@ -83,8 +83,8 @@ func (p packed) Save(ctx context.Context, s store.Store, u *Unit) error {
 	return nil
 }
 
-// loadBlob reads a value back.
-func loadBlob[T any](ctx context.Context, s store.Store, job string, b record.Blob) (*T, error) {
+// loadBlob reads a value back, with what is kept decoded.
+func loadBlob[T any](ctx context.Context, s store.Store, known *book.Decoded, job string, b record.Blob) (*T, error) {
 	keys := make([]store.Key, b.Chunks)
 	for i := range keys {
 		keys[i] = b.Key(job, i)
@@ -96,15 +96,17 @@ func loadBlob[T any](ctx context.Context, s store.Store, job string, b record.Bl
 	if err != nil {
 		return nil, err
 	}
-	if len(records) != b.Chunks {
+	if len(records) != b.Chunks || b.Chunks == 0 {
 		return nil, fmt.Errorf("broker: %s %d of %s: %d of %d chunks", b.Name, b.Version, job, len(records), b.Chunks)
 	}
 	readers := make([]io.Reader, len(records))
 	for i, r := range records {
 		readers[i] = bytes.NewReader(r.Body)
 	}
-	value := new(T)
-	if err := unpack(io.MultiReader(readers...), b.Bytes, value); err != nil {
+	value, err := book.Blob(known, keys[0], records[0].Body, func(value *T) error {
+		return unpack(io.MultiReader(readers...), b.Bytes, value)
+	})
+	if err != nil {
 		return nil, fmt.Errorf("broker: %s of %s: %w", b.Name, job, err)
 	}
 	return value, nil
@@ -133,7 +135,7 @@ func cached[T any](u *Unit, job string, ref record.Blob) (*T, error) {
 	if t, ok := u.Blob(k).(*T); ok {
 		return t, nil
 	}
-	v, err := loadBlob[T](u.Ctx, u.store, job, ref)
+	v, err := loadBlob[T](u.Ctx, u.store, u.Cache().Records(), job, ref)
 	if err != nil {
 		return nil, err
 	}
