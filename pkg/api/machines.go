@@ -91,8 +91,8 @@ func (a *API) joinPool(ctx context.Context, in *machineInput) (*body[wire.PoolTo
 }
 
 type syncInput struct {
-	Pool    string `path:"pool" pattern:"^[a-z0-9][a-z0-9-]{0,62}$" doc:"Name of the pool"`
-	Machine string `path:"machine" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$" doc:"Name of the machine"`
+	Pool    string `path:"pool" pattern:"^[a-z0-9][a-z0-9-]*$" maxLength:"63" doc:"Name of the pool"`
+	Machine string `path:"machine" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]*$" maxLength:"63" doc:"Name of the machine"`
 	Body    wire.PoolReport
 }
 

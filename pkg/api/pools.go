@@ -110,7 +110,7 @@ type PoolSettings struct {
 }
 
 type setPoolInput struct {
-	Pool string `path:"pool" pattern:"^[a-z0-9][a-z0-9-]{0,62}$" doc:"Name of the pool"`
+	Pool string `path:"pool" pattern:"^[a-z0-9][a-z0-9-]*$" maxLength:"63" doc:"Name of the pool"`
 	Body PoolSettings
 }
 
@@ -141,7 +141,7 @@ func (a *API) onePool(ctx context.Context, name string) (*body[view.PoolView], e
 }
 
 type poolInput struct {
-	Pool string `path:"pool" pattern:"^[a-z0-9][a-z0-9-]{0,62}$" doc:"Name of the pool"`
+	Pool string `path:"pool" pattern:"^[a-z0-9][a-z0-9-]*$" maxLength:"63" doc:"Name of the pool"`
 }
 
 func (a *API) removePool(ctx context.Context, in *poolInput) (*struct{}, error) {
@@ -178,7 +178,7 @@ type Draining struct {
 }
 
 type drainPoolInput struct {
-	Pool string `path:"pool" pattern:"^[a-z0-9][a-z0-9-]{0,62}$" doc:"Name of the pool"`
+	Pool string `path:"pool" pattern:"^[a-z0-9][a-z0-9-]*$" maxLength:"63" doc:"Name of the pool"`
 	Body Draining
 }
 
@@ -190,13 +190,13 @@ func (a *API) drainPool(ctx context.Context, in *drainPoolInput) (*body[view.Poo
 }
 
 type machineInput struct {
-	Pool    string `path:"pool" pattern:"^[a-z0-9][a-z0-9-]{0,62}$" doc:"Name of the pool"`
-	Machine string `path:"machine" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$" doc:"Name of the machine"`
+	Pool    string `path:"pool" pattern:"^[a-z0-9][a-z0-9-]*$" maxLength:"63" doc:"Name of the pool"`
+	Machine string `path:"machine" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]*$" maxLength:"63" doc:"Name of the machine"`
 }
 
 type drainMachineInput struct {
-	Pool    string `path:"pool" pattern:"^[a-z0-9][a-z0-9-]{0,62}$" doc:"Name of the pool"`
-	Machine string `path:"machine" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$" doc:"Name of the machine"`
+	Pool    string `path:"pool" pattern:"^[a-z0-9][a-z0-9-]*$" maxLength:"63" doc:"Name of the pool"`
+	Machine string `path:"machine" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]*$" maxLength:"63" doc:"Name of the machine"`
 	Body    Draining
 }
 

@@ -22,7 +22,7 @@ func (a *API) programRoutes() {
 }
 
 type programInput struct {
-	SHA256 string `path:"sha256" pattern:"^[0-9a-f]{64}$" doc:"The program's SHA-256, hexadecimal"`
+	SHA256 string `path:"sha256" pattern:"^[0-9a-f]+$" minLength:"64" maxLength:"64" doc:"The program's SHA-256, hexadecimal"`
 }
 
 type programOutput struct {

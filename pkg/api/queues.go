@@ -81,7 +81,7 @@ type QueueQuota struct {
 	MaxVCPU     float64  `json:"maxVCPU,omitempty" minimum:"0" maximum:"1000000000" doc:"vCPUs they may hold; 0 is no limit"`
 	Description string   `json:"description,omitempty" maxLength:"1024" doc:"For people"`
 
-	Parent         string  `json:"parent,omitempty" pattern:"^([A-Za-z0-9][A-Za-z0-9._-]{0,127})?$" doc:"Queue whose quota it shares with its siblings; empty is none"`
+	Parent         string  `json:"parent,omitempty" pattern:"^([A-Za-z0-9][A-Za-z0-9._-]*)?$" maxLength:"128" doc:"Queue whose quota it shares with its siblings; empty is none"`
 	Weight         int     `json:"weight,omitempty" minimum:"0" maximum:"1000000" doc:"Its part among its siblings; 0 is 1"`
 	DeservedVCPU   float64 `json:"deservedVCPU,omitempty" minimum:"0" maximum:"1000000000" doc:"vCPUs it may take back from its siblings; 0 is what its weight gives it"`
 	GuaranteedVCPU float64 `json:"guaranteedVCPU,omitempty" minimum:"0" maximum:"1000000000" doc:"vCPUs kept for it even while it has no use for them"`
@@ -130,7 +130,7 @@ func (q *QueueQuota) settings() record.QueueSettings {
 }
 
 type setQueueInput struct {
-	Name string `path:"name" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$" doc:"Name of the queue"`
+	Name string `path:"name" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]*$" maxLength:"128" doc:"Name of the queue"`
 	Body QueueQuota
 }
 

@@ -73,7 +73,7 @@ func (a *API) shown(ctx context.Context, id string) (*body[view.JobView], error)
 }
 
 type suspendQueueInput struct {
-	Name   string `path:"name" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$" doc:"Name of the queue"`
+	Name   string `path:"name" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]*$" maxLength:"128" doc:"Name of the queue"`
 	By     string `query:"by" maxLength:"256" doc:"Who has it wait"`
 	Reason string `query:"reason" maxLength:"1024" doc:"Why"`
 	Drain  bool   `query:"drain" doc:"What runs saves its work and waits, too"`
@@ -89,7 +89,7 @@ func (a *API) suspendQueue(ctx context.Context, in *suspendQueueInput) (*body[re
 }
 
 type resumeQueueInput struct {
-	Name string `path:"name" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$" doc:"Name of the queue"`
+	Name string `path:"name" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]*$" maxLength:"128" doc:"Name of the queue"`
 	By   string `query:"by" maxLength:"256" doc:"Who resumes it"`
 	Key  string `header:"Idempotency-Key" maxLength:"256" doc:"The same key is the same request, however often, and however late, it arrives"`
 }

@@ -47,7 +47,7 @@ type Entry struct {
 
 // Piece is some bytes of a pack.
 type Piece struct {
-	Digest Digest `json:"digest" pattern:"^sha256-[0-9a-f]{64}$"`
+	Digest Digest `json:"digest" pattern:"^sha256-[0-9a-f]+$" minLength:"71" maxLength:"71"`
 	Size   int64  `json:"size" minimum:"1" maximum:"67108864" doc:"Bytes"`
 }
 

@@ -891,7 +891,9 @@ class Piece(BaseModel):
         extra='allow',
         populate_by_name=True,
     )
-    digest: Annotated[str, Field(pattern='^sha256-[0-9a-f]{64}$')]
+    digest: Annotated[
+        str, Field(max_length=71, min_length=71, pattern='^sha256-[0-9a-f]+$')
+    ]
     size: Annotated[int, Field(ge=1, le=67108864)]
     """
     Bytes
@@ -1294,7 +1296,7 @@ class QueueQuota(BaseModel):
     vCPUs they may hold; 0 is no limit
     """
     parent: Annotated[
-        str | None, Field(pattern='^([A-Za-z0-9][A-Za-z0-9._-]{0,127})?$')
+        str | None, Field(max_length=128, pattern='^([A-Za-z0-9][A-Za-z0-9._-]*)?$')
     ] = None
     """
     Queue whose quota it shares with its siblings; empty is none
