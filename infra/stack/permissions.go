@@ -138,7 +138,6 @@ func (d *deployment) serve() {
 	work := *d.work.BucketArn()
 	d.grant(fnAPI, "Logs", []string{"s3:GetObject", "s3:PutObject"}, work+"/"+prefixLogs+"*")
 	d.grant(fnAPI, "LargePayloads", []string{"s3:GetObject"}, work+"/"+prefixEvents+"*")
-	d.grant(fnAPI, "Catalog", []string{"s3:GetObject"}, work+"/"+prefixCatalog+"*")
 	var queues, dead []string
 	for _, fn := range events.Functions() {
 		queues, dead = append(queues, *d.queues[fn].QueueArn()), append(dead, *d.dead[fn].QueueArn())
@@ -322,7 +321,7 @@ func (d *deployment) groups(role awsiam.Role) {
 		equals("aws:ResourceTag/"+TagDeployment, d.Name), group))
 }
 
-// prices is what tick and refresh read of the market, and the catalogue that refresh keeps for those that plan.
+// prices is what tick and refresh read of the market, and the catalogue that refresh keeps for optimize.
 func (d *deployment) prices() {
 	d.grant(events.FnTick, "SpotPrices", []string{"ec2:DescribeSpotPriceHistory"}, "*")
 	// For `tradewind cloud check`: api has no rights at any cloud, and asks the function that has those to look.
@@ -336,9 +335,7 @@ func (d *deployment) prices() {
 	}, "*")
 	catalog := *d.work.BucketArn() + "/" + prefixCatalog + "*"
 	d.grant(events.FnRefresh, "CatalogueKept", []string{"s3:GetObject", "s3:PutObject"}, catalog)
-	for _, fn := range []string{events.FnOptimize, events.FnSubmit, events.FnBid, events.FnTick, events.FnReconcile} {
-		d.grant(fn, "CatalogueRead", []string{"s3:GetObject"}, catalog)
-	}
+	d.grant(events.FnOptimize, "CatalogueRead", []string{"s3:GetObject"}, catalog)
 	// There is none before the first refresh; without it S3 says of what is not there that it is forbidden.
 	d.grant(events.FnOptimize, "CatalogueMissing", []string{"s3:ListBucket"}, *d.work.BucketArn())
 }
