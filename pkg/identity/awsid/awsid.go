@@ -4,6 +4,7 @@
 package awsid
 
 import (
+	"bytes"
 	"context"
 	"crypto/rsa"
 	"crypto/x509"
@@ -14,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"unicode"
 
 	"github.com/smallstep/pkcs7"
@@ -36,22 +38,39 @@ var ErrCertificates = errors.New("awsid: certificates")
 
 // Verifier is an identity.Verifier.
 type Verifier struct {
-	regions map[string]*x509.Certificate
-	any     []*x509.Certificate // of a setting: for every region
+	trusted func() (*certificates, error)
 }
 
 var _ identity.Verifier = (*Verifier)(nil)
 
-// New makes a verifier by AWS's certificates, or by those of certificates, PEM, alone where that is not empty: for
-// emulators, and for regions newer than this program. One after a comment "# REGION" is good for that region alone. It
-// fails with ErrCertificates.
-func New(certificates string) (*Verifier, error) {
-	if strings.TrimSpace(certificates) == "" {
-		certificates = string(published)
+// certificates are of regions, and for any.
+type certificates struct {
+	regions map[string]*x509.Certificate
+	any     []*x509.Certificate
+}
+
+// ofAWS reads what is published when the first machine proves itself: most processes end before, and each would begin
+// later for it.
+var ofAWS = sync.OnceValues(func() (*certificates, error) { return read(published) })
+
+// New makes a verifier by AWS's certificates, or by those of text, PEM, alone where that is not empty: for emulators,
+// and for regions newer than this program. One after a comment "# REGION" is good for that region alone. It fails with
+// ErrCertificates.
+func New(text string) (*Verifier, error) {
+	if strings.TrimSpace(text) == "" {
+		return &Verifier{ofAWS}, nil
 	}
-	v := &Verifier{regions: map[string]*x509.Certificate{}}
-	for rest := []byte(certificates); ; {
-		before, _, _ := strings.Cut(string(rest), "-----BEGIN")
+	own, err := read([]byte(text))
+	if err != nil {
+		return nil, err
+	}
+	return &Verifier{func() (*certificates, error) { return own, nil }}, nil
+}
+
+func read(text []byte) (*certificates, error) {
+	all := &certificates{regions: map[string]*x509.Certificate{}}
+	for rest := text; ; {
+		before, _, _ := bytes.Cut(rest, []byte("-----BEGIN"))
 		block, after := pem.Decode(rest)
 		if block == nil {
 			break
@@ -64,16 +83,16 @@ func New(certificates string) (*Verifier, error) {
 		if _, ok := cert.PublicKey.(*rsa.PublicKey); !ok {
 			return nil, fmt.Errorf("%w: %s is not of an RSA key", ErrCertificates, cert.Subject)
 		}
-		if region := commented(before); region != "" {
-			v.regions[region] = cert
+		if region := commented(string(before)); region != "" {
+			all.regions[region] = cert
 		} else {
-			v.any = append(v.any, cert)
+			all.any = append(all.any, cert)
 		}
 	}
-	if len(v.regions)+len(v.any) == 0 {
+	if len(all.regions)+len(all.any) == 0 {
 		return nil, fmt.Errorf("%w: none in PEM form", ErrCertificates)
 	}
-	return v, nil
+	return all, nil
 }
 
 // commented is the region of the last comment of a text.
@@ -112,8 +131,12 @@ func (v *Verifier) Verify(_ context.Context, text, _ string) (wire.Machine, erro
 		doc.AccountID == "" {
 		return invalid("it is no instance identity document")
 	}
-	trusted := v.any
-	if cert := v.regions[doc.Region]; cert != nil {
+	known, err := v.trusted()
+	if err != nil {
+		return wire.Machine{}, err
+	}
+	trusted := known.any
+	if cert := known.regions[doc.Region]; cert != nil {
 		trusted = append([]*x509.Certificate{cert}, trusted...)
 	}
 	if len(trusted) == 0 {
