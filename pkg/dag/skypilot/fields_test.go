@@ -254,6 +254,22 @@ func TestWarningsAreBounded(t *testing.T) {
 	}
 }
 
+// Whoever writes a number that is another in YAML 1.1 is told, and of a secret no more than that.
+func TestNumbersThatComeOutAsOthersAreToldOf(t *testing.T) {
+	j := readSky(t, "run: x\nenvs:\n  ZIP: 010\n  PORT: 8080\n  AT: '12:30'\nsecrets:\n  PIN: 0012\n")
+	if got := j.Tasks[0].Env; got["ZIP"] != "8" || got["PORT"] != "8080" || got["AT"] != "12:30" {
+		t.Errorf("envs: %v", got)
+	}
+	if got := j.Stated["PIN"]; got != "10" {
+		t.Errorf("secrets: %q", got)
+	}
+	const told = "is read as a number"
+	if got := strings.Join(j.Warnings, "; "); strings.Count(got, told) != 2 || strings.Contains(got, "0012") ||
+		!strings.Contains(got, "sky.yaml:3:8: envs.ZIP: "+told) || !strings.Contains(got, "sky.yaml:7:8: secrets.PIN: "+told) {
+		t.Errorf("told: %s", got)
+	}
+}
+
 // SkyPilot reads YAML 1.1 in Python: a word that is a truth there comes out as Python writes it.
 func TestTruthsAreWrittenAsPythonDoes(t *testing.T) {
 	for value, want := range map[string]string{

@@ -300,7 +300,7 @@ func (r *reader) readEnvs(t *skyTask, n *yaml.Node) error {
 		if err := dag.CheckEnvName(e.Key); err != nil {
 			return fault.WithinKey(e.Key, fault.At(yamlfile.PositionOf(e.Name), err))
 		}
-		if env[e.Key], err = r.variable(e.Node); err != nil {
+		if env[e.Key], err = r.variable("envs."+e.Key, e.Node); err != nil {
 			return fault.WithinKey(e.Key, err)
 		}
 	}
@@ -351,7 +351,7 @@ func (r *reader) readSecret(e yamlfile.Entry, add func(string, *yaml.Node) error
 	if err := add(e.Key, e.Name); err != nil || yamlfile.IsNull(e.Node) {
 		return err
 	}
-	value, err := r.variable(e.Node)
+	value, err := r.variable("secrets."+e.Key, e.Node)
 	if err != nil || value == "" {
 		return err // an empty one is to be given, too
 	}

@@ -1,0 +1,90 @@
+package skypilot
+
+import (
+	"errors"
+	"math"
+	"math/big"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// The numbers of YAML 1.1 as PyYAML knows them, by which SkyPilot reads its files.
+var (
+	wholeForm = regexp.MustCompile(`^[-+]?(0b[01_]+|0[0-7_]+|0|[1-9][0-9_]*|0x[0-9a-fA-F_]+|[1-9][0-9_]*(:[0-5]?[0-9])+)$`)
+	realForm  = regexp.MustCompile(`^([-+]?[0-9][0-9_]*\.[0-9_]*([eE][-+][0-9]+)?|\.[0-9][0-9_]*([eE][-+][0-9]+)?|` +
+		`[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+\.[0-9_]*|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))$`)
+)
+
+// number is what Python writes of a word that is a number in YAML 1.1, such as 8 of 010 and 750 of 12:30; false for
+// other words.
+func number(word string) (text string, ok bool) {
+	s := strings.ReplaceAll(word, "_", "")
+	switch {
+	case wholeForm.MatchString(word):
+		return whole(s)
+	case realForm.MatchString(word):
+		return real64(s)
+	}
+	return "", false
+}
+
+// whole writes an integer, of any length.
+func whole(s string) (string, bool) {
+	rest := strings.TrimLeft(s, "+-")
+	base := 10
+	switch {
+	case strings.HasPrefix(rest, "0b"):
+		rest, base = rest[2:], 2
+	case strings.HasPrefix(rest, "0x"):
+		rest, base = rest[2:], 16
+	case len(rest) > 1 && rest[0] == '0':
+		base = 8
+	}
+	sum := new(big.Int)
+	for part := range strings.SplitSeq(rest, ":") {
+		n, ok := new(big.Int).SetString(part, base)
+		if !ok {
+			return "", false // nothing but underscores: Python fails too
+		}
+		sum.Add(sum.Mul(sum, big.NewInt(60)), n)
+	}
+	if s[0] == '-' {
+		sum.Neg(sum)
+	}
+	return sum.String(), true
+}
+
+// real64 writes a number with a point: no shorter than 1.0, with an exponent where Python has one.
+func real64(s string) (string, bool) {
+	switch strings.ToLower(strings.TrimPrefix(s, "+")) {
+	case ".inf":
+		return "inf", true
+	case "-.inf":
+		return "-inf", true
+	case ".nan":
+		return "nan", true
+	}
+	var sum float64
+	for part := range strings.SplitSeq(strings.TrimLeft(s, "+-"), ":") {
+		x, err := strconv.ParseFloat(part, 64)
+		if err != nil && !errors.Is(err, strconv.ErrRange) {
+			return "", false
+		}
+		sum = sum*60 + x
+	}
+	if s[0] == '-' {
+		sum = -sum
+	}
+	if math.IsInf(sum, 0) {
+		return strings.ToLower(strings.TrimPrefix(strconv.FormatFloat(sum, 'f', -1, 64), "+")), true
+	}
+	if size := max(sum, -sum); size != 0 && (size < 1e-4 || size >= 1e16) {
+		return strconv.FormatFloat(sum, 'e', -1, 64), true
+	}
+	text := strconv.FormatFloat(sum, 'f', -1, 64)
+	if !strings.Contains(text, ".") {
+		text += ".0"
+	}
+	return text, true
+}
