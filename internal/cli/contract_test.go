@@ -110,7 +110,7 @@ tradewind tes: port endpoint state
 tradewind doctor: state catalog output
 tradewind version: output
 tradewind upgrade: feed output
-tradewind convert: out
+tradewind convert: env env-file out
 tradewind schema:
 `
 	var got []string

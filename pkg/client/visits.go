@@ -34,6 +34,8 @@ func (c *Client) OpenVisit(ctx context.Context, job, task string, v Visiting) (*
 		return nil, err
 	}
 	out := &Visit{client: c}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
 	// Once: each opens another.
 	err = c.callOnce(ctx, request{method: http.MethodPost, path: jobPath(job) + "/tasks/" + url.PathEscape(task) +
 		"/visits", body: body, contentType: "application/json"}, &out.Visited)

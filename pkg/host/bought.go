@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"maps"
 	"net"
 	"net/url"
@@ -259,22 +260,26 @@ func (b *buying) narrow(c *catalog.Catalog, playOthers bool, play map[string][]s
 }
 
 // sources are prices of several clouds, each of which may fail alone.
-type sources []cloudkit.Prices
+type sources struct {
+	of  []cloudkit.Prices
+	log *slog.Logger
+}
 
-// SpotPrices implements broker.Prices.
+// SpotPrices implements broker.Prices. Where some clouds answer, the log has why others do not.
 func (s sources) SpotPrices(ctx context.Context) (all []events.PriceTick, err error) {
 	var errs []error
-	for _, one := range s {
+	for _, one := range s.of {
 		prices, err := one.SpotPrices(ctx)
 		for _, p := range prices {
 			all = append(all, events.PriceTick(p))
 		}
 		errs = append(errs, err)
 	}
-	if len(all) > 0 {
+	if err = errors.Join(errs...); err != nil && len(all) > 0 {
+		s.log.WarnContext(ctx, "not all clouds tell their prices; planning on those known before", "err", err)
 		return all, nil
 	}
-	return nil, errors.Join(errs...)
+	return all, err
 }
 
 // claimed is what a host notes before it buys: the clouds on which machines may run should it die.
@@ -429,9 +434,9 @@ func place(from, to string) error {
 
 // spotPrices are those of all clouds that tell them.
 func (h *Host) spotPrices() sources {
-	all := make(sources, len(h.bought.prices))
+	all := sources{make([]cloudkit.Prices, len(h.bought.prices)), h.log}
 	for i, open := range h.bought.prices {
-		all[i] = open(func(ctx context.Context) ([]string, error) { return h.broker.WaitedFor(ctx) })
+		all.of[i] = open(func(ctx context.Context) ([]string, error) { return h.broker.WaitedFor(ctx) })
 	}
 	return all
 }

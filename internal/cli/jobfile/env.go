@@ -10,21 +10,22 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// variables are the flags that give a job variables, over those of its file.
-type variables struct {
+// Variables are the flags that give a job variables, over those of its file.
+type Variables struct {
 	given []string
 	files []string
 }
 
-func (v *variables) add(c *cobra.Command) {
+// Flags adds them to a command.
+func (v *Variables) Flags(c *cobra.Command) {
 	c.Flags().StringArrayVar(&v.given, "env", nil,
 		"a variable of the job's tasks: NAME=VALUE, or NAME (the value it has here)")
 	c.Flags().StringArrayVar(&v.files, "env-file", nil, "a file of variables, NAME=value a line")
 	_ = c.RegisterFlagCompletionFunc("env", cobra.NoFileCompletions) // of a flag that is there
 }
 
-// read is what the flags say: those of --env over those of files, and the later over the earlier.
-func (v *variables) read(a *command.App) (map[string]string, error) {
+// Read is what the flags say: those of --env over those of files, and the later over the earlier.
+func (v *Variables) Read(a *command.App) (map[string]string, error) {
 	env := map[string]string{}
 	for _, path := range v.files {
 		if err := readLines(path, env, fault.CheckString); err != nil {

@@ -97,7 +97,7 @@ type Overrides struct {
 	budget    float64
 	queue     string
 	keep      command.Span
-	env       variables
+	env       Variables
 	flags     *cobra.Command
 }
 
@@ -109,7 +109,7 @@ func OverrideFlags(c *cobra.Command, queue bool) *Overrides {
 	command.CompleteChoice(c, "objective", &o.objective)
 	f.Var(&o.deadline, "deadline", "time to finish in: 90m, 6h, 2d12h")
 	f.Float64Var(&o.budget, "budget", 0, "the most it may cost, USD")
-	o.env.add(c)
+	o.env.Flags(c)
 	if queue {
 		f.StringVar(&o.queue, "queue", "", "queue to run in")
 		f.Var(&o.keep, "keep-on-failure",
@@ -120,7 +120,7 @@ func OverrideFlags(c *cobra.Command, queue bool) *Overrides {
 
 // Read reads a job file, or standard input for "-", with what the flags say in the place of what the file says.
 func (o *Overrides) Read(a *command.App, path string) (*File, error) {
-	env, err := o.env.read(a)
+	env, err := o.env.Read(a)
 	if err != nil {
 		return nil, err
 	}

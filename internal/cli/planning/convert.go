@@ -25,6 +25,7 @@ import (
 func Convert(in *command.App) *cobra.Command {
 	a := app{in}
 	var out string
+	var variables jobfile.Variables
 	c := &cobra.Command{
 		Use:   "convert FILE...",
 		Short: "Write a DAG of any form as Tradewind YAML",
@@ -36,6 +37,7 @@ func Convert(in *command.App) *cobra.Command {
 			"names the -J of another script, or its file up to the first point.\n\n" +
 			"Paths in a job begin at the folder of its file. With --out they are written for where that lies.",
 		Example: "  tradewind convert task.sky.yaml > task.yaml\n" +
+			"  tradewind convert task.sky.yaml --env MODEL=llama > task.yaml\n" +
 			"  tradewind convert job.k8s.yaml > job.yaml\n" +
 			"  tradewind convert queues.yaml | sh\n" +
 			"  tradewind convert prepare.sbatch train.sbatch > job.yaml\n" +
@@ -43,7 +45,12 @@ func Convert(in *command.App) *cobra.Command {
 		Args: command.Args(1, maxScripts), ValidArgsFunction: command.CompleteFile,
 	}
 	c.Flags().StringVar(&out, "out", "", "write to this file instead of standard output")
+	variables.Flags(c)
 	c.RunE = func(_ *cobra.Command, given []string) error {
+		env, err := variables.Read(a.App)
+		if err != nil {
+			return err
+		}
 		var scripts []slurm.Script
 		for _, name := range given {
 			path, content, err := a.ReadInput(name)
@@ -52,7 +59,7 @@ func Convert(in *command.App) *cobra.Command {
 			}
 			scripts = append(scripts, slurm.Script{Name: path, Data: content})
 		}
-		body, what, err := a.convert(scripts, out)
+		body, what, err := a.convert(scripts, env, out)
 		if err != nil {
 			return err
 		}
@@ -75,10 +82,14 @@ func Convert(in *command.App) *cobra.Command {
 // maxScripts is how many scripts one job is made of at most.
 const maxScripts = 1000
 
-// convert writes a job, or queues, as we have it, and says what it is. out is the file that it is for, or "".
-func (a *app) convert(files []slurm.Script, out string) (body []byte, what string, err error) {
+// convert writes a job, or queues, as we have it, and says what it is. env is over the variables of the files, and out
+// the file that it is for, or "".
+func (a *app) convert(files []slurm.Script, env map[string]string, out string) (body []byte, what string, err error) {
 	if len(files) > 1 {
 		spec, err := slurm.Chain(files)
+		if err == nil {
+			err = spec.GiveEnv(env)
+		}
 		if err != nil {
 			return nil, "", err
 		}
@@ -93,7 +104,7 @@ func (a *app) convert(files []slurm.Script, out string) (body []byte, what strin
 		a.Warn(warnings)
 		return queueCommands(queues), text.Count(len(queues), "queue"), nil
 	}
-	spec, err := read.Job(path, bytes.NewReader(content))
+	spec, err := read.Given(path, bytes.NewReader(content), env)
 	if err != nil {
 		return nil, "", err
 	}

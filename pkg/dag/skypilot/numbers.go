@@ -7,23 +7,29 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // The numbers of YAML 1.1 as PyYAML knows them, by which SkyPilot reads its files.
 var (
-	wholeForm = regexp.MustCompile(`^[-+]?(0b[01_]+|0[0-7_]+|0|[1-9][0-9_]*|0x[0-9a-fA-F_]+|[1-9][0-9_]*(:[0-5]?[0-9])+)$`)
-	realForm  = regexp.MustCompile(`^([-+]?[0-9][0-9_]*\.[0-9_]*([eE][-+][0-9]+)?|\.[0-9][0-9_]*([eE][-+][0-9]+)?|` +
-		`[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+\.[0-9_]*|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))$`)
+	wholeForm = pattern(`[-+]?(0b[01_]+|0[0-7_]+|0|[1-9][0-9_]*|0x[0-9a-fA-F_]+|[1-9][0-9_]*(:[0-5]?[0-9])+)`)
+	realForm  = pattern(`[-+]?[0-9][0-9_]*\.[0-9_]*([eE][-+][0-9]+)?|\.[0-9][0-9_]*([eE][-+][0-9]+)?|` +
+		`[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+\.[0-9_]*|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)`)
 )
+
+// pattern is of whole words, compiled when a file has the first variable.
+func pattern(of string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("^(" + of + ")$") })
+}
 
 // number is what Python writes of a word that is a number in YAML 1.1, such as 8 of 010 and 750 of 12:30; false for
 // other words.
 func number(word string) (text string, ok bool) {
 	s := strings.ReplaceAll(word, "_", "")
 	switch {
-	case wholeForm.MatchString(word):
+	case wholeForm().MatchString(word):
 		return whole(s)
-	case realForm.MatchString(word):
+	case realForm().MatchString(word):
 		return real64(s)
 	}
 	return "", false
