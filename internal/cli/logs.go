@@ -110,7 +110,7 @@ func (a *app) allLogs(ctx context.Context, s *conn, d *view.JobDetail, o client.
 	if !slices.ContainsFunc(d.TaskList, func(t view.TaskView) bool {
 		return (o.Follow || o.Attempt <= t.Attempts) && o.Rank < max(t.Nodes, 1)
 	}) {
-		return command.BadInput("", "no task of %s has attempt %d on rank %d", d.ID, o.Attempt, o.Rank)
+		return noAttempt(d, o)
 	}
 	longest := 0
 	for i := range d.TaskList {
@@ -131,7 +131,15 @@ func (a *app) allLogs(ctx context.Context, s *conn, d *view.JobDetail, o client.
 		wg.Go(func() { errs[i] = a.prefixedLog(ctx, s, d.ID, &d.TaskList[i], o, p) })
 	}
 	wg.Wait()
-	return cmp.Or(errs...) // what broke one of them broke all
+	has := slices.DeleteFunc(errs, func(err error) bool { return client.Status(err) == http.StatusNotFound })
+	if len(has) == 0 && o.Attempt > 0 {
+		return noAttempt(d, o)
+	}
+	return cmp.Or(has...) // what broke one of them broke all
+}
+
+func noAttempt(d *view.JobDetail, o client.LogOptions) error {
+	return command.BadInput("", "no task of %s has attempt %d on rank %d", d.ID, o.Attempt, o.Rank)
 }
 
 func (a *app) prefixedLog(ctx context.Context, s *conn, id string, t *view.TaskView, o client.LogOptions,
@@ -140,7 +148,7 @@ func (a *app) prefixedLog(ctx context.Context, s *conn, id string, t *view.TaskV
 		return nil // another task has that many
 	}
 	r, err := s.Log(ctx, id, t.Name, o)
-	if client.Status(err) == http.StatusNotFound {
+	if client.Status(err) == http.StatusNotFound && !o.Follow {
 		return nil // not tried yet
 	}
 	if err != nil {
