@@ -405,3 +405,25 @@ func TestAPlanOfAFileThatWasChangedSinceIsNotShown(t *testing.T) {
 		t.Errorf("of the file before, while its frontier was looked for: %s", got)
 	}
 }
+
+// Limits that were changed are planned before they are submitted; the frontier is of all deadlines, and stays.
+func TestAPlanByOtherLimitsIsNotSubmitted(t *testing.T) {
+	b := open(t, planning(t)).visit("#/plan").seen(`.source`)
+	for _, limit := range []struct{ field, to string }{{"deadline", "30h"}, {"budget", "80"}, {"objective", "makespan"}} {
+		if limit.field == "deadline" {
+			b.write(pipeline).click(`button[type="submit"]`).prove()
+		} else {
+			b.click(`button[type="submit"]`)
+		}
+		b.until(`!document.querySelector('.solid.good').hidden && document.querySelectorAll('[data-point]').length >= 2`)
+		eval[bool](b, `(() => {
+			const field = document.querySelector('#plan-`+limit.field+`');
+			field.value = '`+limit.to+`';
+			return field.dispatchEvent(new Event('input', { bubbles: true }));
+		})()`)
+		if got := eval[string](b, `[document.querySelector('.solid.good').hidden, document.querySelector('.plan-table') === null,
+			document.querySelector('[aria-label="Frontier"]').hidden].join()`); got != "true,true,false" {
+			t.Errorf("%s was changed: whether the plan cannot be submitted, is gone, and its frontier: %s", limit.field, got)
+		}
+	}
+}

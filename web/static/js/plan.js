@@ -25,6 +25,7 @@ export class PlanPage {
     this.result = h('div', {});
     this.frontier = new Frontier({ pick: (deadline) => { this.deadline.value = deadline; this.plan(false); } });
     const labelled = (el, text, ...after) => h('div', { class: 'labelled' }, h('label', { for: el.id }, text), el, after);
+    for (const el of [this.objective, this.deadline, this.budget]) el.addEventListener('input', () => this.forget());
     const form = h('form', { class: 'stack', on: { submit: (e) => { e.preventDefault(); this.plan(true); } } }, this.source.el,
       h('div', { class: 'limits' }, labelled(this.objective, 'Minimise'), labelled(this.deadline, 'Deadline, such as 6h'), labelled(this.budget, 'Budget, US dollars')),
       h('div', { class: 'row' }, this.go, this.submit, this.status));
@@ -37,16 +38,21 @@ export class PlanPage {
     this.frontier.close();
   }
 
-  // changed forgets what was planned of another file, and what is still to come of it. A whole file that came in is
-  // planned at once.
-  changed(whole) {
-    this.file += 1;
+  // forget what was planned by other limits or of another file, and what is still to come of it: what is submitted is
+  // what was planned.
+  forget() {
     this.asked += 1;
     this.submit.hidden = true;
-    this.frontier.clear();
-    this.frontier.chosen = undefined;
     this.result.replaceChildren();
     set(this.status, '');
+  }
+
+  // changed forgets all of another file. A whole file that came in is planned at once.
+  changed(whole) {
+    this.file += 1;
+    this.forget();
+    this.frontier.clear();
+    this.frontier.chosen = undefined;
     if (whole) this.plan(true);
   }
 
