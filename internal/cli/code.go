@@ -21,6 +21,7 @@ func (a *app) packCode(ctx context.Context, s *conn, f *jobfile.File, o pack.Opt
 	}
 	bar := progress.NewTransfer(terminal, a.Err, a.Style(a.Err), a.glyphs(), a.Now)
 	defer bar.Close()
+	a.Stop.OnLeave(bar.Leave)
 	return f.Pack(ctx, o, func(ctx context.Context, path string, o pack.Options) (string, error) {
 		name := text.Clean(filepath.Base(path))
 		var sent int64

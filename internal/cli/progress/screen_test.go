@@ -180,3 +180,20 @@ func TestLivePaintsTheWholeStory(t *testing.T) {
 		t.Errorf("left behind: hidden %v, unknown %q\n%s", g.hidden, g.unknown, shown)
 	}
 }
+
+// TestATransferThatIsLeftGivesTheTerminalBack, though whoever packs goes on until the process ends.
+func TestATransferThatIsLeftGivesTheTerminalBack(t *testing.T) {
+	g, now := &glass{cells: 80, echo: true}, time.Unix(0, 0)
+	bar := NewTransfer(nil, g, text.Style{}, ASCII(), func() time.Time { now = now.Add(time.Minute); return now })
+	bar.screen = &screen{out: g, tty: g}
+	bar.Begin("packing code")
+	bar.Add(1, 2)
+	if !g.hidden || g.echo {
+		t.Fatalf("it paints on a terminal with its cursor (hidden: %v) and echo (%v)", g.hidden, g.echo)
+	}
+	bar.Leave()
+	bar.Add(1, 2)
+	if g.hidden || !g.echo {
+		t.Errorf("it was left: the cursor is hidden (%v), or what is typed not shown (echo: %v)", g.hidden, g.echo)
+	}
+}

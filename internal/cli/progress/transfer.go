@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
@@ -13,8 +14,10 @@ import (
 const lineEvery = 10 * time.Second
 
 // Transfer shows how far something is that takes its time by its size: a bar on a terminal, a line now and then
-// elsewhere. It is used by one goroutine at a time.
+// elsewhere. It is used by one goroutine at a time, but for Leave.
 type Transfer struct {
+	mu     sync.Mutex
+	left   bool
 	out    io.Writer
 	screen *screen // nil for lines
 	style  text.Style
@@ -40,12 +43,14 @@ func (t *Transfer) Begin(what string) { t.what, t.done, t.shown = what, 0, t.now
 
 // Add tells of n bytes more, of so many in all.
 func (t *Transfer) Add(n, of int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	t.done += n
 	every := lineEvery
 	if t.screen != nil {
 		every = frameEvery
 	}
-	if of == 0 || t.now().Sub(t.shown) < every {
+	if t.left || of == 0 || t.now().Sub(t.shown) < every {
 		return
 	}
 	t.shown = t.now()
@@ -65,8 +70,22 @@ func (t *Transfer) Add(n, of int64) {
 	t.screen.paint(text.Cut(line, width), width)
 }
 
+// Leave gives the terminal back for good, as the process is about to end.
+func (t *Transfer) Leave() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.left = true
+	t.clear()
+}
+
 // Close gives the terminal back, without a trace of the bar.
 func (t *Transfer) Close() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.clear()
+}
+
+func (t *Transfer) clear() {
 	if t.screen != nil && t.screen.active {
 		t.screen.paint("", 1<<10)
 		_, _ = io.WriteString(t.screen.out, "\x1b[1A") // onto the line that is empty
