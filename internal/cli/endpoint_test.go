@@ -18,6 +18,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/tesproxy"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/client"
+	"github.com/tradewind-broker/tradewind/pkg/host"
 )
 
 // elsewhere is a broker behind a gateway that notes how requests are authorised.
@@ -183,10 +184,14 @@ func TestABrokerThatDoesNotAnswerIsLeftByCtrlC(t *testing.T) {
 	t.Cleanup(s.Close)
 	for _, line := range []string{
 		"submit testdata/jobs/two.yaml", "run --detach testdata/jobs/two.yaml", "exec last train -- true",
-		"shell last train", "forward last train 8888", "ssh-config last train",
+		"shell last train", "forward last train 8888", "ssh-config last train", "run testdata/jobs/two.yaml",
 	} {
 		p := newProgram(t)
 		p.environ = []string{client.EnvToken + "=" + testToken, command.EnvEndpoint + "=" + s.URL}
+		if strings.HasPrefix(line, "run testdata") { // by the broker of this computer
+			p.environ = nil
+			p.hosts.running = &host.Running{URL: s.URL, PID: 4242, Started: begin, TimeScale: 1, Token: testToken}
+		}
 		done := p.started(strings.Fields(line)...)
 		<-asked
 		p.signals <- syscall.SIGINT
