@@ -2,6 +2,7 @@ package native
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -58,11 +59,7 @@ func (w *writer) encode(tree *yaml.Node, indent string) error {
 	var b bytes.Buffer
 	enc := yaml.NewEncoder(&b)
 	enc.SetIndent(2)
-	err := enc.Encode(tree)
-	if err == nil {
-		err = enc.Close()
-	}
-	if err != nil {
+	if err := cmp.Or(enc.Encode(tree), enc.Close()); err != nil {
 		return fmt.Errorf("dag: writing job %s: %w", w.job.Name, err)
 	}
 	for line := range bytes.Lines(b.Bytes()) {

@@ -90,11 +90,8 @@ func (r *reader) readPlacement(n *yaml.Node, of string) (rules []dag.Placement, 
 	return rules, r.List(n, func(_ int, n *yaml.Node) error { return one(n) })
 }
 
-// checkTaskRules checks a task's rules once all of the task is known.
+// checkTaskRules checks a task's labels and rules once all of the task is known.
 func (r *reader) checkTaskRules(t *dag.Task) error {
-	if len(t.Placement) == 0 {
-		return nil
-	}
 	return fault.At(r.origin.Tasks[r.current], t.CheckPlacement())
 }
 
@@ -122,9 +119,6 @@ func (r *reader) finishPlacement() error {
 		}
 	}
 	if n, err := r.job.CheckPlacement(); err != nil {
-		if n >= len(r.ruled) {
-			return fault.Within("placement", err)
-		}
 		return fault.At(r.ruled[n].pos, fault.Within(r.ruled[n].path, err))
 	}
 	return nil

@@ -65,9 +65,6 @@ func (r *reader) replicasOf(e yamlfile.Entry) ([]part, error) {
 	for i := range parts {
 		parts[i] = one
 		parts[i].name, parts[i].of = e.Key+roleMark+strconv.Itoa(i), e.Key
-		if err := dag.CheckName(parts[i].name); err != nil {
-			return nil, fault.At(yamlfile.PositionOf(e.Name), err)
-		}
 	}
 	return parts, nil
 }
