@@ -64,7 +64,8 @@ func TestLargeJobsReadBackTheSame(t *testing.T) {
 	for _, n := range []int{1, 255, 256, 257, 512} {
 		j := &dag.Job{Name: "large", Objective: dag.MinimizeCost, Format: dag.Native}
 		for i := range n {
-			j.Tasks = append(j.Tasks, dag.Task{Name: fmt.Sprint("t", i), Run: "x", Nodes: 1, Resources: []dag.Resources{{}}})
+			task := dag.Task{Name: fmt.Sprint("t", i), Run: "x", Nodes: 1, Resources: []dag.Resources{{}}}
+			j.Tasks = append(j.Tasks, task)
 		}
 		dagtest.ReadBack(t, j)
 		if text, err := native.Marshal(j); err != nil || strings.Contains(string(text), "{}") && n > 1 {

@@ -35,7 +35,8 @@ func TestScriptsSeeWhatTheyAskedFor(t *testing.T) {
 			write(t, filepath.Join(dir, "hosts"), hosts.String(), 0o600)
 			cmd := exec.CommandContext(t.Context(), sh, "-c", j.Tasks[0].Run)
 			cmd.Dir = dir
-			cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "TRADEWIND_JOB=j", "TRADEWIND_HOSTS=" + filepath.Join(dir, "hosts")}
+			cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "TRADEWIND_JOB=j",
+				"TRADEWIND_HOSTS=" + filepath.Join(dir, "hosts")}
 			for name, value := range j.Tasks[0].Env {
 				cmd.Env = append(cmd.Env, name+"="+value)
 			}
@@ -158,8 +159,8 @@ func TestArraysWaitForEachOtherUpToALimit(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	for _, arrays := range [][]string{{"1-1001", "1-1000"}, {"1-1000", "1-1000", "1"}} {
-		_, err := slurm.Chain(chained(arrays...))
-		if err == nil || !strings.Contains(err.Error(), "--dependency: tasks wait for each other more than 1000000 times") {
+		const want = "--dependency: tasks wait for each other more than 1000000 times"
+		if _, err := slurm.Chain(chained(arrays...)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v", arrays, err)
 		}
 	}
@@ -170,9 +171,10 @@ func TestOfManyWarningsTheFirstAreKept(t *testing.T) {
 	var scripts []slurm.Script
 	for i := range 4 {
 		text := fmt.Sprintf("#SBATCH -J s%d\n", i)
-		for _, option := range strings.Fields("account uid gid wckey clusters priority power switches tmp reservation " +
-			"deadline begin batch comment hint network bb bbf profile qos partition output error mail-type mail-user " +
-			"constraint nodelist exclude prefer mincpus chdir signal segment propagate nice time-min mem-bind") {
+		for _, option := range strings.Fields("account uid gid wckey clusters priority power switches tmp " +
+			"reservation deadline begin batch comment hint network bb bbf profile qos partition output error " +
+			"mail-type mail-user constraint nodelist exclude prefer mincpus chdir signal segment " +
+			"propagate nice time-min mem-bind") {
 			text += fmt.Sprintf("#SBATCH --%s=x\n", option)
 		}
 		scripts = append(scripts, slurm.Script{Name: fmt.Sprintf("s%d.sbatch", i), Data: []byte(text + "true\n")})
