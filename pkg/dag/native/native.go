@@ -394,8 +394,8 @@ func (r *reader) endTask(i int, t *dag.Task) error {
 	}
 	r.addJobSecrets(t)
 	t.Labels = dag.MergeEnv(r.labels, t.Labels)
-	if err := r.checkTaskRules(t); err != nil {
-		return err
+	if err := t.CheckPlacement(); err != nil { // and its labels
+		return fault.At(r.origin.Tasks[i], err)
 	}
 	t.Env = dag.MergeEnv(r.env, t.Env)
 	return fault.Within("secrets", notBoth(t))
