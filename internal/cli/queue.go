@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
+	"github.com/tradewind-broker/tradewind/internal/cli/policy"
 	"github.com/tradewind-broker/tradewind/internal/cli/quota"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/pkg/api"
@@ -26,7 +27,7 @@ func (a *app) queueCommand() *cobra.Command {
 	}
 	command.Group(c)
 	c.AddCommand(a.queueListCommand(), a.queueCreateCommand(), a.queueSetCommand(), a.queueExplainCommand(),
-		a.queuePolicyCommand())
+		policy.Command(a.App))
 	return c
 }
 

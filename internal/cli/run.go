@@ -180,7 +180,7 @@ func (a *app) runOn(ctx context.Context, s *conn, f *jobfile.File, o *runOptions
 		return context.Canceled
 	default:
 	}
-	handing, handed := a.soonAfterStop(ctx)
+	handing, handed := a.Stop.After(ctx, answerWithin)
 	id, err := a.handIn(handing, s, f, o.limits.Options(a.leftOut), rand.Text(), "")
 	handed()
 	if err != nil {
@@ -205,20 +205,6 @@ func (a *app) runOn(ctx context.Context, s *conn, f *jobfile.File, o *runOptions
 
 // answerWithin is how long an interrupt waits for the answer that says what there is to cancel.
 const answerWithin = 2 * time.Second
-
-// soonAfterStop ends a while after the first interrupt: a job that is just being handed in is cancelled once it is
-// there, but nobody waits for a broker that does not answer.
-func (a *app) soonAfterStop(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(ctx)
-	go func() {
-		select {
-		case <-ctx.Done():
-		case <-a.Stop.First():
-			time.AfterFunc(answerWithin, cancel)
-		}
-	}()
-	return ctx, cancel
-}
 
 // tellUnfinished says that a broker of this command goes on with what an earlier one left.
 func (a *app) tellUnfinished(ctx context.Context, s *conn) {

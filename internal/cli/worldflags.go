@@ -45,3 +45,10 @@ func checkWorld(o *host.Options) error {
 	}
 	return nil
 }
+
+// policyFlag is the file that tells the broker's sessions how to decide.
+func policyFlag(c *cobra.Command, o *host.Options) {
+	c.Flags().StringVar(&o.Policy, "policy", "", "file that says how queued tasks are admitted, read again when it "+
+		"changes\n(see \"tradewind queue policy check\")")
+	_ = c.MarkFlagFilename("policy", "yaml", "yml")
+}

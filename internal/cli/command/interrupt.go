@@ -82,6 +82,20 @@ func (i *Interrupts) Context(parent context.Context) (context.Context, context.C
 	return Within(parent, i.first)
 }
 
+// After ends a while after the first interrupt: a job that is just being handed in can be cancelled once it is there,
+// but nobody waits for a broker that does not answer.
+func (i *Interrupts) After(parent context.Context, a time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(parent)
+	go func() {
+		select {
+		case <-ctx.Done():
+		case <-i.first:
+			time.AfterFunc(a, cancel)
+		}
+	}()
+	return ctx, cancel
+}
+
 // Until is Context until hold is called, and ends with its parent alone from then on: for what is opened within it and
 // is to outlast an interrupt, of which somebody else takes care.
 func (i *Interrupts) Until(parent context.Context) (ctx context.Context, hold func()) {

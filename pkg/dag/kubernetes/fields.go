@@ -44,6 +44,17 @@ func readInto[T any](r *reader, n *yaml.Node, known fields[T], into T) error {
 	return nil
 }
 
+// field is the value of one field of a mapping; nil where it has none.
+func (r *reader) field(n *yaml.Node, name string) (value *yaml.Node, err error) {
+	entries, err := r.Mapping(n)
+	for _, e := range entries {
+		if e.Key == name && !yamlfile.IsNull(e.Node) {
+			value = e.Node
+		}
+	}
+	return value, err
+}
+
 func mapKeys[V any](m map[string]V) func(func(string) bool) {
 	return func(yield func(string) bool) {
 		for k := range m {

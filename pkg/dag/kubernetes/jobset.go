@@ -287,7 +287,7 @@ func (r *reader) success(s *jobSet) (ends []string, err error) {
 		}
 	}
 	switch {
-	case len(ends) == len(s.roles) && (!s.any || len(s.roles) == 1):
+	case len(ends) == len(s.roles) && !s.any:
 		return nil, nil
 	case !s.any && len(ends) > 1:
 		return nil, r.endsEarly(s)

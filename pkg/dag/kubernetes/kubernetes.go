@@ -180,18 +180,16 @@ func (r *reader) documents(roots []*yaml.Node) ([]*document, error) {
 			docs = append(docs, d)
 			continue
 		}
-		for i := 0; i+1 < len(root.Content); i += 2 {
-			if root.Content[i].Value != "items" || yamlfile.IsNull(root.Content[i+1]) {
-				continue
-			}
-			err := r.List(root.Content[i+1], func(_ int, n *yaml.Node) error {
+		items, err := r.field(root, "items")
+		if err == nil && items != nil {
+			err = r.List(items, func(_ int, n *yaml.Node) error {
 				d, err := r.head(n)
 				docs = append(docs, d)
 				return err
 			})
-			if err != nil {
-				return nil, fault.Within("items", err)
-			}
+		}
+		if err != nil {
+			return nil, fault.Within("items", err)
 		}
 	}
 	if len(docs) == 0 {
@@ -287,8 +285,11 @@ func (r *reader) readDocument(d *document, known map[string]workload) error {
 			group, name, _ := strings.Cut(known, "/")
 			if name == d.kind && suggest.Distance(group, d.group, 4) <= 4 || group == d.group &&
 				suggest.Distance(name, d.kind, 2) <= 2 {
-				return r.Fault(d.node, d.version+" "+d.kind+" is not known", "did you mean "+name+" of "+
-					strings.TrimPrefix(group+"/…", "/…")+"?")
+				of := group + "/…"
+				if group == "" {
+					of = "v1"
+				}
+				return r.Fault(d.node, d.version+" "+d.kind+" is not known", "did you mean "+name+" of "+of+"?")
 			}
 		}
 		r.job.Warn(yamlfile.PositionOf(d.node), "", d.version+" "+d.kind+" is not acted on")

@@ -268,7 +268,7 @@ func (r *reader) container(p *pod, n *yaml.Node, before bool) (*container, error
 		}
 	}
 	if !before {
-		if c.image == "" && p.image == "" {
+		if c.image == "" {
 			return nil, r.missing(n, "image", "say in which image it runs")
 		}
 		r.mark(p, "image", c.imageAt, fault.Join(r.where(), "image"))

@@ -16,25 +16,22 @@ const schedulingGroup = "scheduling.volcano.sh"
 // podGroup is a PodGroup of Volcano's: pods that say so start together.
 type podGroup struct {
 	d     *document
-	least int
+	least int        // of its pods that start together
 	at    *yaml.Node // of least
 	pods  []*role
 }
 
 // keepPodGroup reads a PodGroup for the pods that name it.
 func (r *reader) keepPodGroup(d *document) error {
-	g := &podGroup{d: d, least: -1}
-	entries, err := r.Mapping(d.node)
+	g := &podGroup{d: d}
+	spec, err := r.field(d.node, "spec")
 	if err != nil {
 		return err
 	}
 	r.current = d.kind + " " + d.name
-	for _, e := range entries {
-		if e.Key != "spec" || yamlfile.IsNull(e.Node) {
-			continue
-		}
+	if spec != nil {
 		err := r.within("spec", func() error {
-			return readInto(r, e.Node, fields[*podGroup]{
+			return readInto(r, spec, fields[*podGroup]{
 				"minMember": func(g *podGroup, n *yaml.Node) error {
 					g.at = n
 					return count(r, 0, maxPods, func(g *podGroup) *int { return &g.least })(g, n)
@@ -49,7 +46,7 @@ func (r *reader) keepPodGroup(d *document) error {
 				with(ignored[*podGroup](r, notActedOn, "minTaskMember", "networkTopology", "subGroupPolicy")), g)
 		})
 		if err != nil {
-			return fault.Within("spec", fault.At(yamlfile.PositionOf(e.Node), err))
+			return fault.Within("spec", fault.At(yamlfile.PositionOf(spec), err))
 		}
 	}
 	put(&r.beside.podGroups, d.name, g)

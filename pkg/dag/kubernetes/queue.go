@@ -65,17 +65,14 @@ func (r *reader) addQueue(queues []Queue, d *document) ([]Queue, error) {
 		return nil, r.Fault(d.node, "there are two queues "+fault.Quote(d.name), "rename one")
 	}
 	q := Queue{Name: d.name}
-	entries, err := r.Mapping(d.node)
+	spec, err := r.field(d.node, "spec")
 	if err != nil {
 		return nil, err
 	}
-	for _, e := range entries {
-		if e.Key != "spec" || yamlfile.IsNull(e.Node) {
-			continue
-		}
+	if spec != nil {
 		r.current = "Queue " + d.name
-		if err := r.within("spec", func() error { return r.queueSpec(&q, e.Node) }); err != nil {
-			return nil, fault.Within("spec", fault.At(yamlfile.PositionOf(e.Node), err))
+		if err := r.within("spec", func() error { return r.queueSpec(&q, spec) }); err != nil {
+			return nil, fault.Within("spec", fault.At(yamlfile.PositionOf(spec), err))
 		}
 	}
 	if path := d.meta.annotations[hierarchy]; path != "" {
@@ -178,7 +175,7 @@ func above(q *Queue, path, weights string) (out []Queue, err error) {
 
 // belowLast orders queues so that each comes behind the one that it is below, where the file has that.
 func belowLast(queues []Queue) (out []Queue) {
-	for len(queues) > 0 {
+	for {
 		left := slices.DeleteFunc(slices.Clone(queues), func(q Queue) bool {
 			waits := slices.ContainsFunc(queues, func(o Queue) bool { return o.Name == q.Parent })
 			if !waits {
@@ -187,9 +184,8 @@ func belowLast(queues []Queue) (out []Queue) {
 			return !waits
 		})
 		if len(left) == len(queues) {
-			return append(out, left...) // they are below each other: who sets them is told
+			return append(out, left...) // none, or such as are below each other: who sets them is told
 		}
 		queues = left
 	}
-	return out
 }

@@ -189,9 +189,8 @@ func (r *reader) selectLabel(p *pod, label, s string, n *yaml.Node) error {
 
 // acceleratorOf is the name of a GPU as nodes are labelled: nvidia-tesla-t4, Tesla-V100-SXM2-16GB.
 func acceleratorOf(label string) (string, error) {
-	words := strings.Split(label, "-")
-	for end := len(words); end > 0; end-- {
-		if name, err := accel.Normalize(strings.Join(words[:end], "-")); err == nil {
+	for words := label; words != ""; words = words[:max(strings.LastIndexByte(words, '-'), 0)] {
+		if name, err := accel.Normalize(words); err == nil {
 			return name, nil
 		}
 	}

@@ -125,7 +125,7 @@ func (r *reader) trainGroups(d *document, t *trainJob, rt *document) ([]*group, 
 	}.with(passed[*trainJob]("apiVersion", "kind", "metadata")), t)
 	r.path = path
 	if err == nil && set == nil {
-		err = r.missing(rt.node, "spec", "a runtime has a template of a JobSet")
+		err = r.missing(rt.node, "template", "a runtime has a template of a JobSet")
 	}
 	if err != nil {
 		return nil, err
@@ -139,37 +139,46 @@ func (r *reader) trainGroups(d *document, t *trainJob, rt *document) ([]*group, 
 }
 
 // trainStep puts what the TrainJob says over a replicated job of its runtime.
-func (r *reader) trainStep(t *trainJob, p *setRole) error { //nolint:gocyclo // a line for each field
-	step, field := (*trainer)(nil), ""
+func (r *reader) trainStep(t *trainJob, p *setRole) error {
 	switch p.name {
 	case "node", "trainer":
-		step, field = t.trainer, "trainer"
 		if t.nodes > 0 {
 			p.batch.completions, p.batch.parallelism = t.nodes, t.nodes
 		}
-		nodes := p.replicas * p.batch.completions
+		if err := r.putOver(p.batch.pod, t.trainer, "trainer"); err != nil {
+			return err
+		}
 		if t.policy == "torch" {
-			if t.procs == "auto" {
-				t.procs = "1"
-				if res := p.batch.pod.resources; len(res) > 0 && res[0].AcceleratorCount > 0 {
-					t.procs = dag.FormatNumber(res[0].AcceleratorCount)
-				}
-			}
-			set(&p.role, "PET_NNODES", number(nodes))
-			set(&p.role, "PET_NPROC_PER_NODE", podtext.Part{Text: t.procs})
-			set(&p.role, "PET_NODE_RANK", podtext.Part{Ask: podtext.Index})
-			set(&p.role, "PET_MASTER_ADDR", podtext.Part{Ask: podtext.Head})
-			set(&p.role, "PET_MASTER_PORT", podtext.Part{Text: "29500"})
+			t.torch(p)
 		}
 	case "dataset-initializer":
-		step, field = t.dataset, "initializer"
+		return r.putOver(p.batch.pod, t.dataset, "initializer")
 	case "model-initializer":
-		step, field = t.model, "initializer"
+		return r.putOver(p.batch.pod, t.model, "initializer")
 	}
+	return nil
+}
+
+// torch gives nodes what torchrun is told of them: with as many processes on each as it has GPUs, where nobody says.
+func (t *trainJob) torch(p *setRole) {
+	if t.procs == "auto" {
+		t.procs = "1"
+		if gpus := p.batch.pod.resources[0].AcceleratorCount; gpus > 0 {
+			t.procs = dag.FormatNumber(gpus)
+		}
+	}
+	set(&p.role, "PET_NNODES", number(p.replicas*p.batch.completions))
+	set(&p.role, "PET_NPROC_PER_NODE", podtext.Part{Text: t.procs})
+	set(&p.role, "PET_NODE_RANK", podtext.Part{Ask: podtext.Index})
+	set(&p.role, "PET_MASTER_ADDR", podtext.Part{Ask: podtext.Head})
+	set(&p.role, "PET_MASTER_PORT", podtext.Part{Text: "29500"})
+}
+
+// putOver puts what is said of a step over its pod, if anything is.
+func (r *reader) putOver(pod *pod, step *trainer, field string) error {
 	if step == nil {
 		return nil
 	}
-	pod := p.batch.pod
 	if step.image != "" {
 		if err := dag.CheckImage("docker:" + step.image); err != nil {
 			return fault.Within(field, fault.Within("image", fault.At(yamlfile.PositionOf(step.imageAt), err)))

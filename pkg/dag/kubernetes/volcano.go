@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -193,12 +194,8 @@ func (r *reader) volcanoTask(v *volcano, n *yaml.Node, job string, i int) error 
 		return r.missing(n, "template", "say what its pods run")
 	}
 	if p.name == "" {
-		p.name = "default"
-		if i > 0 {
-			p.name += fault.Index(i)
-		}
+		p.name = "default" + strconv.Itoa(i)
 	}
-	p.name = strings.Trim(p.name, "[]")
 	if slices.ContainsFunc(v.roles, func(o *role) bool { return o.name == p.name }) {
 		return fault.Within("name", r.Fault(n, "there are two tasks "+fault.Quote(p.name), "rename one"))
 	}
@@ -335,10 +332,9 @@ func (r *reader) jobTemplate(d *document, name string) (*group, error) {
 	path := r.path
 	r.path = []string{"spec"}
 	defer func() { r.path = path }()
-	for i := 0; i+1 < len(d.node.Content); i += 2 {
-		if d.node.Content[i].Value == "spec" && !yamlfile.IsNull(d.node.Content[i+1]) {
-			return r.volcanoSpec(d.node.Content[i+1], name)
-		}
+	spec, err := r.field(d.node, "spec")
+	if err != nil || spec == nil {
+		return nil, cmp.Or(err, r.Fault(d.node, "is missing", "say what it runs"))
 	}
-	return nil, r.missing(d.node, "spec", "say what it runs")
+	return r.volcanoSpec(spec, name)
 }

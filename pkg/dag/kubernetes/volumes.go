@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -133,14 +134,11 @@ func (r *reader) volumeOf(v *volume, n *yaml.Node, kind string) error {
 	return nil
 }
 
+var inNoVariable = regexp.MustCompile(`[^A-Za-z0-9]`)
+
 // secretVariable is the variable by which a file of a Secret reaches its task.
 func secretVariable(name, key string) string {
-	s := strings.Map(func(c rune) rune {
-		if c < 0x80 && fault.IsAlnum(byte(c)) { //nolint:gosec // below 0x80
-			return c
-		}
-		return '_'
-	}, name+"_"+key)
+	s := inNoVariable.ReplaceAllLiteralString(name+"_"+key, "_")
 	return "SECRET_" + strings.ToUpper(s[:min(len(s), 100)])
 }
 

@@ -111,13 +111,10 @@ func (r *reader) partsOf(e yamlfile.Entry) ([]part, error) {
 		out = append(out, p)
 		for n := machines.min; n < machines.max; n++ { // each machine beyond is a task by itself
 			p.name, p.joins = name+roleMark+strconv.Itoa(n), true
-			if bad := dag.CheckName(p.name); err == nil && bad != nil {
-				err = fault.WithinKey(role.Key, fault.At(yamlfile.PositionOf(role.Name), bad))
-			}
 			out = append(out, p)
 		}
 	}
-	return out, fault.Within("gang", fault.Within("roles", err))
+	return out, nil
 }
 
 // spansOf are how many machines the roles of a task's gang have.

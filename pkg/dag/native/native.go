@@ -24,7 +24,7 @@ const APIVersion = "tradewind/v1"
 // Looks says whether a document means to be in the native form: a misspelled apiVersion, or
 // tasks without one, get the native reader's errors.
 func Looks(doc *yaml.Node) bool {
-	for i := 0; i+1 < len(doc.Content); i += 2 {
+	for i := 0; i < len(doc.Content); i += 2 {
 		key := doc.Content[i].Value
 		if key == "tasks" || suggest.Nearest(key, []string{"apiVersion"}) != "" {
 			return true
@@ -73,14 +73,16 @@ type reader struct {
 	edgeOf  []int32                // by task: the last edge from it, valid if it leads to current
 	marks   []dag.Mark             // of the alternatives being read
 	files   []dag.Mark             // of the workdir and inputs of the task being read
-	gangs   map[int]fault.Position // by task: where its gang is named
+	gangs   map[int]fault.Position // by task: where its gang is named, or the one it joins
 	inputs  []link                 // of current, parallel to its inputs
 	taken   map[taken]bool         // the outputs that inputs of current take
 }
 
 // FromYAML is Parse of a file that is decoded already.
 func FromYAML(name string, docs []*yaml.Node, from yamlfile.Reader) (*dag.Job, error) {
-	r := &reader{Reader: from, defaults: dag.Task{Nodes: 1}, taken: make(map[taken]bool)}
+	r := &reader{
+		Reader: from, defaults: dag.Task{Nodes: 1}, taken: map[taken]bool{}, gangs: map[int]fault.Position{},
+	}
 	r.job, r.origin = dag.NewJob(name, dag.Native)
 	r.jobFields, r.taskFields, r.defaultFields = r.forJob(), r.forTask(), r.forDefaults()
 	r.roleFields = r.forRole()
@@ -300,28 +302,8 @@ func (r *reader) readTasks(n *yaml.Node) error {
 		return fault.At(yamlfile.PositionOf(n),
 			fault.OverLimit(fmt.Sprintf("%d tasks with their roles, more than %d", len(parts), dag.MaxTasks), ""))
 	}
-	r.parts = parts
-	r.index = make(map[string]int, len(parts))
-	r.edgeOf = make([]int32, len(parts))
-	r.job.Tasks = make([]dag.Task, len(parts))
-	r.origin.Tasks = make([]fault.Position, len(parts))
-	for i, p := range parts {
-		if _, twice := r.index[p.name]; twice || p.outer != nil && r.gang[p.name] != nil {
-			return fault.WithinKey(p.name, r.Fault(p.entry.Name, "is the name of a task and of a role", "rename one"))
-		}
-		r.index[p.name] = i
-		r.origin.Tasks[i] = yamlfile.PositionOf(p.entry.Name)
-		if whole := p.whole(); whole != "" {
-			if r.gang == nil {
-				r.gang = map[string][]int{}
-			}
-			if !p.joins { // nothing waits for those that join: they are done with the others
-				r.gang[whole] = append(r.gang[whole], i)
-			}
-		}
-	}
-	if r.gang != nil {
-		r.origin.Paths = pathsOf(parts)
+	if err := r.nameTasks(parts); err != nil {
+		return err
 	}
 	for i, p := range parts {
 		if err := r.readTask(i, p); err != nil {
@@ -331,16 +313,38 @@ func (r *reader) readTasks(n *yaml.Node) error {
 	return nil
 }
 
-// pathsOf are where the file has the tasks.
-func pathsOf(parts []part) []string {
-	paths := make([]string, len(parts))
+// nameTasks gives each part of the file's tasks its place in the job, by its name and that of its gang.
+func (r *reader) nameTasks(parts []part) error {
+	r.parts = parts
+	r.index = make(map[string]int, len(parts))
+	r.edgeOf = make([]int32, len(parts))
+	r.job.Tasks = make([]dag.Task, len(parts))
+	r.origin.Tasks = make([]fault.Position, len(parts))
 	for i, p := range parts {
-		paths[i] = "tasks." + p.path
-		if p.outer == nil {
-			paths[i] = dag.TaskPath(p.path)
+		name, at, whole := p.name, p.entry.Name, p.whole()
+		if _, twice := r.index[whole]; twice && p.outer != nil { // another's role is called as all of this task is
+			name, at = whole, p.outer.Name
+		}
+		if _, twice := r.index[name]; twice || r.gang[name] != nil && p.outer != nil {
+			return fault.WithinKey(name, r.Fault(at, "is the name of a task and of a role", "rename one"))
+		}
+		r.index[p.name] = i
+		r.origin.Tasks[i] = yamlfile.PositionOf(p.entry.Name)
+		if whole != "" {
+			if r.gang == nil {
+				r.gang = map[string][]int{}
+			}
+			if !p.joins { // nothing waits for those that join: they are done with the others
+				r.gang[whole] = append(r.gang[whole], i)
+			}
 		}
 	}
-	return paths
+	if r.gang != nil {
+		for _, p := range parts {
+			r.origin.Paths = append(r.origin.Paths, "tasks."+p.path)
+		}
+	}
+	return nil
 }
 
 func (r *reader) readTask(i int, p part) error {
@@ -351,9 +355,6 @@ func (r *reader) readTask(i int, p part) error {
 	clear(r.taken)
 	if p.outer != nil {
 		t.Nodes = 1
-		if r.gangs == nil {
-			r.gangs = map[int]fault.Position{}
-		}
 		r.gangs[i] = yamlfile.PositionOf(p.entry.Name)
 		if err := r.readRole(t, p); err != nil {
 			return err
@@ -393,11 +394,8 @@ func (r *reader) endTask(i int, t *dag.Task) error {
 	}
 	r.addJobSecrets(t)
 	t.Labels = dag.MergeEnv(r.labels, t.Labels)
-	if err := dag.CheckLabels(t.Labels); err != nil {
-		return fault.At(r.origin.Tasks[i], fault.Within("labels", err))
-	}
-	if err := r.checkTaskRules(t); err != nil {
-		return err
+	if err := t.CheckPlacement(); err != nil { // and its labels
+		return fault.At(r.origin.Tasks[i], err)
 	}
 	t.Env = dag.MergeEnv(r.env, t.Env)
 	return fault.Within("secrets", notBoth(t))
@@ -469,7 +467,11 @@ func (r *reader) finish(doc *yaml.Node) error {
 		if r.parts[i].outer != nil {
 			return fault.At(r.gangs[i], fault.Within("tasks."+r.parts[i].path, err))
 		}
-		return fault.At(r.gangs[i], fault.Within(path, fault.Within("gang", err)))
+		field := "gang"
+		if j.Tasks[i].Gang == "" {
+			field = "joins"
+		}
+		return fault.At(r.gangs[i], fault.Within(path, fault.Within(field, err)))
 	}
 	return nil
 }

@@ -90,41 +90,30 @@ func (r *reader) readPlacement(n *yaml.Node, of string) (rules []dag.Placement, 
 	return rules, r.List(n, func(_ int, n *yaml.Node) error { return one(n) })
 }
 
-// checkTaskRules checks a task's rules once all of the task is known.
-func (r *reader) checkTaskRules(t *dag.Task) error {
-	if len(t.Placement) == 0 {
-		return nil
-	}
-	return fault.At(r.origin.Tasks[r.current], t.CheckPlacement())
-}
-
 // finishPlacement reads the rules of gangs and of the job, which are about tasks that are all known by now.
 func (r *reader) finishPlacement() error {
 	for i, p := range r.parts {
 		if p.rules == nil || i > 0 && r.parts[i-1].rules == p.rules {
 			continue // of each gang once
 		}
+		read, path := r.gangPlacement, dag.TaskPath(p.whole())+".gang"
 		if p.of != "" {
-			if err := r.servicePlacement(p); err != nil {
-				return fault.Within("tasks", fault.WithinKey(p.of, fault.Within("placement", err)))
-			}
-			continue
+			read, path = r.servicePlacement, dag.TaskPath(p.of)
 		}
-		members := r.named(p.outer.Key)
-		if err := r.gangPlacement(p, members); err != nil {
-			return fault.Within("tasks", fault.WithinKey(p.outer.Key, fault.Within("gang",
-				fault.Within("placement", err))))
+		members := r.named(p.whole())
+		if err := read(p, members); err != nil {
+			return fault.Within(path, fault.Within("placement", err))
+		}
+		if err := r.checkEach(members, p.rules); err != nil {
+			return err
 		}
 	}
 	if r.rules != nil {
 		if err := r.jobPlacement(); err != nil {
-			return fault.Within("placement", err)
+			return err
 		}
 	}
 	if n, err := r.job.CheckPlacement(); err != nil {
-		if n >= len(r.ruled) {
-			return fault.Within("placement", err)
-		}
 		return fault.At(r.ruled[n].pos, fault.Within(r.ruled[n].path, err))
 	}
 	return nil
@@ -163,7 +152,7 @@ func (r *reader) gangPlacement(p part, members []int) error {
 		}
 		r.add(rule, members, ruled{yamlfile.PositionOf(p.rules), dag.TaskPath(p.outer.Key) + ".gang.placement"})
 	}
-	return r.checkEach(members)
+	return nil
 }
 
 // add has a rule be one of the job, or of each of some tasks where it is about what others have.
@@ -181,12 +170,11 @@ func (r *reader) add(rule dag.Placement, of []int, at ruled) {
 	r.job.Placement, r.ruled = append(r.job.Placement, rule), append(r.ruled, at)
 }
 
-// checkEach checks rules that tasks were given beside their own.
-func (r *reader) checkEach(of []int) error {
+// checkEach checks tasks that were given rules beside their own, at the place of those.
+func (r *reader) checkEach(of []int, rules *yaml.Node) error {
 	for _, i := range of {
-		r.current = i
-		if err := r.checkTaskRules(&r.job.Tasks[i]); err != nil {
-			return err
+		if err := r.job.Tasks[i].CheckPlacement(); err != nil {
+			return fault.At(yamlfile.PositionOf(rules), fault.Within(dag.TaskPath(r.job.Tasks[i].Name), err))
 		}
 	}
 	return nil
@@ -196,7 +184,7 @@ func (r *reader) checkEach(of []int) error {
 func (r *reader) jobPlacement() error {
 	rules, err := r.readPlacement(r.rules, "of")
 	if err != nil {
-		return err
+		return fault.Within("placement", err)
 	}
 	nodes := []*yaml.Node{r.rules}
 	if r.rules.Kind == yaml.SequenceNode {
@@ -210,7 +198,7 @@ func (r *reader) jobPlacement() error {
 			if tasks == nil {
 				known := slices.AppendSeq(slices.Collect(maps.Keys(r.index)), maps.Keys(r.gang))
 				hint := suggest.DidYouMean(name, slices.Sorted(slices.Values(known)))
-				return fault.Within(fault.Index(n)+".of"+fault.Index(k),
+				return fault.Within("placement"+fault.Index(n)+".of"+fault.Index(k),
 					r.Fault(nodes[n], "no task is called "+fault.Quote(name), hint))
 			}
 			of = append(of, tasks...)
@@ -223,7 +211,7 @@ func (r *reader) jobPlacement() error {
 		slices.Sort(of)
 		of = slices.Compact(of)
 		r.add(rule, of, at)
-		if err := r.checkEach(of); err != nil {
+		if err := r.checkEach(of, nodes[n]); err != nil {
 			return err
 		}
 	}

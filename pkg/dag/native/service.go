@@ -65,9 +65,6 @@ func (r *reader) replicasOf(e yamlfile.Entry) ([]part, error) {
 	for i := range parts {
 		parts[i] = one
 		parts[i].name, parts[i].of = e.Key+roleMark+strconv.Itoa(i), e.Key
-		if err := dag.CheckName(parts[i].name); err != nil {
-			return nil, fault.At(yamlfile.PositionOf(e.Name), err)
-		}
 	}
 	return parts, nil
 }
@@ -162,12 +159,11 @@ func (r *reader) readReadiness(s *dag.Service, n *yaml.Node) error {
 }
 
 // servicePlacement has the rules of a service be about all its replicas.
-func (r *reader) servicePlacement(p part) error {
+func (r *reader) servicePlacement(p part, members []int) error {
 	rules, err := r.readPlacement(p.rules, "")
 	if err != nil {
 		return err
 	}
-	members := r.named(p.of)
 	for n, rule := range rules {
 		path := dag.TaskPath(p.of) + ".placement"
 		if p.rules.Kind == yaml.SequenceNode {
@@ -175,7 +171,7 @@ func (r *reader) servicePlacement(p part) error {
 		}
 		r.add(rule, members, ruled{yamlfile.PositionOf(p.rules), path})
 	}
-	return r.checkEach(members)
+	return nil
 }
 
 // finishServices refuses what waits for a service, and a deadline of a job that has one.

@@ -78,16 +78,15 @@ func (r *reader) forTask() yamlfile.Fields[*dag.Task] {
 		return r.List(n, func(i int, n *yaml.Node) error { return r.readInput(t, i, n) })
 	}
 	known["outputs"] = r.readOutputs
-	readGang := yamlfile.TextField(y, func(t *dag.Task) *string { return &t.Gang }, yamlfile.Checked(dag.CheckName))
-	known["gang"] = func(t *dag.Task, n *yaml.Node) error {
-		if r.gangs == nil {
-			r.gangs = map[int]fault.Position{}
+	inGang := func(to func(*dag.Task) *string) func(*dag.Task, *yaml.Node) error {
+		read := yamlfile.TextField(y, to, yamlfile.Checked(dag.CheckName))
+		return func(t *dag.Task, n *yaml.Node) error {
+			r.gangs[r.current] = yamlfile.PositionOf(n)
+			return read(t, n)
 		}
-		r.gangs[r.current] = yamlfile.PositionOf(n)
-		return readGang(t, n)
 	}
-	known["joins"] = yamlfile.TextField(y, func(t *dag.Task) *string { return &t.Joins },
-		yamlfile.Checked(dag.CheckName))
+	known["gang"] = inGang(func(t *dag.Task) *string { return &t.Gang })
+	known["joins"] = inGang(func(t *dag.Task) *string { return &t.Joins })
 	known["role"] = yamlfile.TextField(y, func(t *dag.Task) *string { return &t.Role }, yamlfile.Checked(dag.CheckName))
 	known["framework"] = yamlfile.TextField(y, func(t *dag.Task) *dag.Framework { return &t.Framework },
 		word[dag.Framework])

@@ -92,7 +92,7 @@ func Chain(scripts []Script) (*dag.Job, error) {
 		l.name = cmp.Or(l.asks.name, base)
 		base, _, _ = strings.Cut(base, ".")
 		l.names, l.of = []string{l.asks.name, base}, 1
-		if len(one.Tasks) > 0 && one.Tasks[0].Gang != "" {
+		if one.Tasks[0].Gang != "" {
 			l.of = 2
 		}
 		gang := ""

@@ -216,7 +216,7 @@ func (r *reader) build(script string) error {
 	if err != nil {
 		return err
 	}
-	if res.AcceleratorCount > 0 && a.gpu != "" {
+	if a.gpu != "" {
 		if res.Accelerator, _, err = dag.ParseAccelerator(a.gpu); err != nil {
 			return fault.At(r.gpuAt, err)
 		}
@@ -278,13 +278,13 @@ func (r *reader) add(name string, t dag.Task, nodes int) {
 // spread is how many nodes there are, with how many processes on each.
 func (a *asked) spread() (nodes int, err error) {
 	nodes = max(a.nodes, 1)
-	if a.tasksGPU > 0 && a.tasks == 0 && a.perNode == 0 {
+	if a.tasks == 0 && a.perNode == 0 {
 		a.tasks, a.perNode = a.gpus*a.tasksGPU, a.gpusNode*a.tasksGPU
 	}
 	switch {
 	case a.perNode > 0 && a.tasks > 0 && a.nodes == 0:
 		nodes = (a.tasks + a.perNode - 1) / a.perNode
-	case a.perNode == 0 && a.tasks > 0:
+	case a.perNode == 0:
 		a.perNode = (a.tasks + nodes - 1) / nodes
 	}
 	a.perNode, a.cpus = max(a.perNode, 1), max(a.cpus, 1)
@@ -312,9 +312,7 @@ func (a *asked) resources(nodes int) (res dag.Resources, err error) {
 	}
 	res.CPUs.Min = float64(cpus)
 	res.Memory.Min = float64(max(a.memory, a.perCPU*dag.GiB(cpus), a.memoryGPU*dag.GiB(gpus)))
-	if gpus > 0 {
-		res.AcceleratorCount = float64(gpus)
-	}
+	res.AcceleratorCount = float64(gpus)
 	if a.image != "" {
 		res.Image = "docker:" + a.image
 	}

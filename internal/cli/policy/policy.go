@@ -1,4 +1,5 @@
-package cli
+// Package policy is the commands that check scheduling policies.
+package policy
 
 import (
 	"strings"
@@ -8,17 +9,10 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/pkg/broker/session"
-	"github.com/tradewind-broker/tradewind/pkg/host"
 )
 
-// policyFlag is the file that tells the broker's sessions how to decide.
-func policyFlag(c *cobra.Command, o *host.Options) {
-	c.Flags().StringVar(&o.Policy, "policy", "", "file that says how queued tasks are admitted, read again when it "+
-		"changes\n(see \"tradewind queue policy check\")")
-	_ = c.MarkFlagFilename("policy", "yaml", "yml")
-}
-
-func (a *app) queuePolicyCommand() *cobra.Command {
+// Command is the command queue policy.
+func Command(a *command.App) *cobra.Command {
 	c := &cobra.Command{
 		Use: "policy", Short: "Check a scheduling policy",
 		Long: "A policy is a file of actions and plugins that says which waiting task is admitted first, and who gives machines\n" +
@@ -26,11 +20,11 @@ func (a *app) queuePolicyCommand() *cobra.Command {
 		Example: "  tradewind queue policy check policy.yaml",
 	}
 	command.Group(c)
-	c.AddCommand(a.queuePolicyCheckCommand())
+	c.AddCommand(checkCommand(a))
 	return c
 }
 
-func (a *app) queuePolicyCheckCommand() *cobra.Command {
+func checkCommand(a *command.App) *cobra.Command {
 	c := &cobra.Command{
 		Use: "check FILE", Short: "Check the policy in a file",
 		Long: "Reads a policy as the broker would, and tells what of it does nothing, and where. Exits with 2, and " +
@@ -41,19 +35,19 @@ func (a *app) queuePolicyCheckCommand() *cobra.Command {
 		Args: command.Args(1, 1), ValidArgsFunction: command.CompleteFile,
 	}
 	output := command.OutputFlag(c)
-	c.RunE = func(_ *cobra.Command, given []string) error { return a.checkPolicy(given[0], output) }
+	c.RunE = func(_ *cobra.Command, given []string) error { return check(a, given[0], output) }
 	return c
 }
 
-// PolicyResult is what `queue policy check -o json` prints.
-type PolicyResult struct {
+// Result is what `queue policy check -o json` prints.
+type Result struct {
 	File    string               `json:"file"`
 	Actions []string             `json:"actions"`
 	Tiers   [][]string           `json:"tiers"` // names of plugins
 	Idle    []session.PolicyNote `json:"idle"`  // what of it does nothing, and where
 }
 
-func (a *app) checkPolicy(path string, output *command.Choice) error {
+func check(a *command.App, path string, output *command.Choice) error {
 	name, body, err := a.ReadInput(path)
 	if err != nil {
 		return err
@@ -62,7 +56,7 @@ func (a *app) checkPolicy(path string, output *command.Choice) error {
 	if err != nil {
 		return err
 	}
-	r := PolicyResult{File: name, Actions: p.Actions, Tiers: make([][]string, len(p.Tiers)),
+	r := Result{File: name, Actions: p.Actions, Tiers: make([][]string, len(p.Tiers)),
 		Idle: session.PolicyNotes(p)}
 	if r.Idle == nil {
 		r.Idle = []session.PolicyNote{}
