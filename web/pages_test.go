@@ -421,7 +421,8 @@ func TestAPlanByOtherLimitsIsNotSubmitted(t *testing.T) {
 			field.value = '`+limit.to+`';
 			return field.dispatchEvent(new Event('input', { bubbles: true }));
 		})()`)
-		if got := eval[string](b, `[document.querySelector('.solid.good').hidden, document.querySelector('.plan-table') === null,
+		if got := eval[string](b, `[document.querySelector('.solid.good').hidden,
+			document.querySelector('.plan-table') === null,
 			document.querySelector('[aria-label="Frontier"]').hidden].join()`); got != "true,true,false" {
 			t.Errorf("%s was changed: whether the plan cannot be submitted, is gone, and its frontier: %s", limit.field, got)
 		}

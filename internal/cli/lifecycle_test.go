@@ -293,12 +293,14 @@ func TestConvertAndSchema(t *testing.T) {
 		t.Errorf("once more: exit %d: %s", r.code, r.err)
 	}
 	sky := filepath.Join(t.TempDir(), "sky.yaml")
-	if err := os.WriteFile(sky, []byte("envs: {MODEL: , SIZE: small}\nfile_mounts: {/data: 's3://models/$MODEL'}\nrun: ls /data\n"), 0o600); err != nil {
+	task := "envs: {MODEL: , SIZE: small}\nfile_mounts: {/data: 's3://models/$MODEL'}\nrun: ls /data\n"
+	if err := os.WriteFile(sky, []byte(task), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if r := p.run("convert", sky, "--env", "MODEL=llama", "--env", "SIZE=large"); r.code != command.ExitDone || r.err != "" ||
-		!strings.Contains(r.out, "s3://models/llama") || !strings.Contains(r.out, "SIZE: large") {
-		t.Errorf("with variables: exit %d: %s%s", r.code, r.out, r.err)
+	given := p.run("convert", sky, "--env", "MODEL=llama", "--env", "SIZE=large")
+	if given.code != command.ExitDone || given.err != "" || !strings.Contains(given.out, "s3://models/llama") ||
+		!strings.Contains(given.out, "SIZE: large") {
+		t.Errorf("with variables: exit %d: %s%s", given.code, given.out, given.err)
 	}
 	if r := p.run("convert", sky, "--env", "9=x"); r.code != command.ExitBadInput || !strings.Contains(r.err, "--env") {
 		t.Errorf("with a name that is none: exit %d: %s", r.code, r.err)
