@@ -163,12 +163,10 @@ func components(inst *problem.Instance) [][]int32 {
 		}
 		return t
 	}
-	if slices.ContainsFunc(inst.USD, func(x float64) bool { return x > 0 }) {
-		for i := range inst.Edges {
-			if e := &inst.Edges[i]; e.SumGiB > 0 {
-				a, b := find(e.From), find(e.To)
-				root[max(a, b)] = min(a, b)
-			}
+	for i := range inst.Edges {
+		if e := &inst.Edges[i]; e.SumGiB > 0 {
+			a, b := find(e.From), find(e.To)
+			root[max(a, b)] = min(a, b)
 		}
 	}
 	group := make([]int32, inst.NTask())

@@ -5,6 +5,7 @@ package tiny
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/problem"
 )
@@ -18,6 +19,9 @@ type Shape struct {
 	Edges float64
 	// Rare is the part of the places at which a task has no option.
 	Rare float64
+	// Apart is what moving a GiB within a place costs: where it is more than between places, tasks fit badly together,
+	// and bounds are far from what the best plan costs.
+	Apart float64
 }
 
 // Rand is a source of numbers that is the same for the same seed.
@@ -35,8 +39,8 @@ func Draw(r *rand.Rand, s Shape) *problem.Instance {
 	inst.Topo = problem.Topological(s.Tasks, inst.Edges)
 	inst.In = problem.Adjacent(s.Tasks, inst.Edges, func(e *problem.Link) int32 { return e.To })
 	inst.Out = problem.Adjacent(s.Tasks, inst.Edges, func(e *problem.Link) int32 { return e.From })
-	inst.USD, inst.USDT = perGiB(r, s.Places)
-	inst.Hrs, inst.HrsT = perGiB(r, s.Places)
+	inst.USD, inst.USDT = perGiB(r, s)
+	inst.Hrs, inst.HrsT = perGiB(r, s)
 	for range s.Tasks {
 		inst.Opts = append(inst.Opts, options(r, s)...)
 		inst.First = append(inst.First, int32(len(inst.Opts))) // #nosec G115 -- small
@@ -64,15 +68,17 @@ func links(r *rand.Rand, s Shape) []problem.Link {
 	return list
 }
 
-// perGiB is a matrix over the places, and the same transposed; within a place moving is free.
-func perGiB(r *rand.Rand, n int) (of, transposed []float64) {
+// perGiB is a matrix over the places, and the same transposed.
+func perGiB(r *rand.Rand, s Shape) (of, transposed []float64) {
+	n := s.Places
 	of, transposed = make([]float64, n*n), make([]float64, n*n)
 	for i := range n {
 		for j := range n {
+			x := s.Apart
 			if i != j {
-				x := float64(r.IntN(6))
-				of[i*n+j], transposed[j*n+i] = x, x
+				x = float64(r.IntN(6))
 			}
+			of[i*n+j], transposed[j*n+i] = x, x
 		}
 	}
 	return of, transposed
@@ -123,30 +129,29 @@ func Each(inst *problem.Instance, alive []bool, try func(p problem.Plan, usd, ho
 
 // Evaluate says what a plan costs and when its last task ends, from nothing but the definitions.
 func Evaluate(inst *problem.Instance, p problem.Plan) (usd, hours float64) {
-	option := func(t int32) problem.Option { return inst.Opts[inst.First[t]+p[t]] }
-	for t := range p {
-		usd += option(int32(t)).USD // #nosec G115 -- small
-	}
+	option := func(t int32) *problem.Option { return &inst.Opts[inst.First[t]+p[t]] }
 	ends := make([]float64, len(p))
-	// as often as there are tasks, since the longest chain has no more
-	for range p {
-		for t := range ends {
-			here := option(int32(t)) // #nosec G115 -- small
-			start := 0.0
-			for _, e := range inst.Edges {
-				if int(e.To) == t {
-					from := int(option(e.From).Place)*inst.NPlace + int(here.Place)
-					start = max(start, ends[e.From]+e.MaxGiB*inst.Hrs[from])
-				}
+	for t := range p {
+		o := option(int32(t)) // #nosec G115 -- small
+		usd, ends[t] = usd+o.USD, o.Hours
+	}
+	// no task ends before what it needs has come and it has run: again and again, until all are late enough
+	for changed := true; changed; {
+		changed = false
+		for i := range inst.Edges {
+			e := &inst.Edges[i]
+			from, to := option(e.From), option(e.To)
+			moved := int(from.Place)*inst.NPlace + int(to.Place)
+			if end := ends[e.From] + e.MaxGiB*inst.Hrs[moved] + to.Hours; end > ends[e.To] {
+				ends[e.To], changed = end, true
 			}
-			ends[t] = start + here.Hours
-			hours = max(hours, ends[t])
 		}
 	}
-	for _, e := range inst.Edges {
+	for i := range inst.Edges {
+		e := &inst.Edges[i]
 		usd += e.SumGiB * inst.USD[int(option(e.From).Place)*inst.NPlace+int(option(e.To).Place)]
 	}
-	return usd, hours
+	return usd, max(0, slices.Max(ends))
 }
 
 // Cheapest is the least cost of the plans that end within the given hours, +Inf where there is none.
