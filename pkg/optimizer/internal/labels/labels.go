@@ -98,7 +98,7 @@ func terminalArcs(inst *problem.Instance, source, sink int32) []arc {
 	for i, t := range inst.Topo {
 		node[t] = int32(i) // #nosec G115 -- at most MaxTasks
 	}
-	arcs := make([]arc, 0, len(inst.Edges)+2*len(node))
+	var arcs []arc
 	for i := range inst.Edges {
 		arcs = append(arcs, arc{node[inst.Edges[i].From], node[inst.Edges[i].To]})
 	}
