@@ -21,7 +21,8 @@ func meter() *search.Meter { return search.Start(context.Background(), search.Li
 func drawn(seed int) (inst *problem.Instance, n *network.Network, least float64) {
 	r := tiny.Rand(seed)
 	inst = tiny.Draw(r, tiny.Shape{
-		Tasks: 1 + r.IntN(6), Places: 1 + r.IntN(4), PerPlace: 1, Edges: min(0.95, 1.5*r.Float64()), Rare: 0.6 * r.Float64(),
+		Tasks: 1 + r.IntN(6), Places: 1 + r.IntN(4), PerPlace: 1, Edges: min(0.95, 1.5*r.Float64()),
+		Rare: 0.6 * r.Float64(),
 	})
 	alive := make([]bool, len(inst.Opts))
 	for t := range inst.NTask() {

@@ -63,7 +63,7 @@ func TestABoundHoldsWhereTheSearchIsStopped(t *testing.T) {
 				p, lower, proven := leastcost.NewSolver(inst, th, meter(search.Limits{Work: work})).Solve(nil)
 				usd, _ := tiny.Evaluate(inst, p)
 				if lower > least+1e-9 || proven && usd > least || !proven && lower > usd {
-					t.Fatalf("seed %d, effort %d, %d steps: a plan of %v with a bound of %v (%v), the cheapest costs %v",
+					t.Fatalf("seed %d, effort %d, %d steps: a plan of %v with a bound of %v (%v), the least is %v",
 						seed, k, work, usd, lower, proven, least)
 				}
 			}
@@ -81,7 +81,8 @@ func TestOfPlansAsGoodTheKnownOneStays(t *testing.T) {
 				return
 			}
 			known := slices.Clone(p)
-			got, _, _ := leastcost.NewSolver(inst, search.DefaultThresholds(), meter(search.Limits{})).Solve([]problem.Plan{p})
+			s := leastcost.NewSolver(inst, search.DefaultThresholds(), meter(search.Limits{}))
+			got, _, _ := s.Solve([]problem.Plan{p})
 			if !slices.Equal(got, known) || !slices.Equal(p, known) {
 				t.Fatalf("seed %d: of plans of %v, %v is found and not %v", seed, least, got, known)
 			}
@@ -103,7 +104,8 @@ func TestWithoutMemoryThereIsAPlanAndABound(t *testing.T) {
 		p, lower, proven := leastcost.NewSolver(inst, th, meter(search.Limits{})).Solve(nil)
 		usd, _ := tiny.Evaluate(inst, p)
 		if lower > least || proven && usd > least || lower == least && usd == least && !proven {
-			t.Fatalf("seed %d: a plan of %v with a bound of %v (%v), the cheapest costs %v", seed, usd, lower, proven, least)
+			t.Fatalf("seed %d: a plan of %v with a bound of %v (%v), the cheapest costs %v",
+				seed, usd, lower, proven, least)
 		}
 		simple(inst, func(start problem.Plan) {
 			if dear, _ := tiny.Evaluate(inst, start); dear < usd {

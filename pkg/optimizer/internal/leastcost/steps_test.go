@@ -53,7 +53,8 @@ func TestAPlanThatIsGoodEnoughEndsTheSearch(t *testing.T) {
 			p, lower, _ := leastcost.NewSolver(inst, th, part).Solve(nil)
 			usd, _ := tiny.Evaluate(inst, p)
 			if lower > least+1e-9 || usd-lower > 0.2*usd+1e-9 || part.Work > whole.Work {
-				t.Fatalf("seed %d, effort %d: a plan of %v with a bound of %v, the cheapest costs %v", seed, k, usd, lower, least)
+				t.Fatalf("seed %d, effort %d: a plan of %v with a bound of %v, the cheapest costs %v",
+					seed, k, usd, lower, least)
 			}
 			if part.Work < whole.Work {
 				sooner++
@@ -86,7 +87,8 @@ func TestWhatIsTooDearByItselfIsNotLookedAt(t *testing.T) {
 		// at a third place, where no task is, data from the first would cost much
 		inst := pair(opts, []float64{1, 1, 1000, 1, 1, 0, 1000, 0, 1})
 		m := meter(search.Limits{})
-		if p, lower, proven := leastcost.NewSolver(inst, search.DefaultThresholds(), m).Solve(nil); !proven || lower != 21 {
+		p, lower, proven := leastcost.NewSolver(inst, search.DefaultThresholds(), m).Solve(nil)
+		if !proven || lower != 21 {
 			t.Errorf("plan %v has a bound of %v", p, lower)
 		}
 		steps[k] = m.Work

@@ -13,8 +13,8 @@ import (
 
 func meter(l search.Limits) *search.Meter { return search.Start(context.Background(), l) }
 
-// drawn is a problem of any shape or, every other one, of a hard one: most tasks send data to most others, to which they
-// should rather not be near, so no task can be placed without a look at many.
+// drawn is a problem of any shape or, every other one, of a hard one: most tasks send data to most others, to which
+// they should rather not be near, so no task can be placed without a look at many.
 func drawn(seed int) (inst *problem.Instance, least float64) {
 	r := tiny.Rand(seed)
 	shape := tiny.Shape{Tasks: 7, Places: 3, PerPlace: 1, Edges: 0.8, Apart: 5}
@@ -36,10 +36,12 @@ func TestTheFastestPlanIsFoundAndProven(t *testing.T) {
 		inst, least := drawn(seed)
 		p, lower, proven := makespan.Solve(inst, nil, 0, search.DefaultThresholds(), m)
 		if _, hours := tiny.Evaluate(inst, p); hours != least || !proven || lower > least || lower < least-1e-6 {
-			t.Fatalf("seed %d: a plan of %v with a bound of %v (%v), the fastest takes %v", seed, hours, lower, proven, least)
+			t.Fatalf("seed %d: a plan of %v with a bound of %v (%v), the fastest takes %v",
+				seed, hours, lower, proven, least)
 		}
 		// as fast as the fastest is not faster: the proof is made all the same
-		if _, _, proven := makespan.Solve(inst, nil, least, search.DefaultThresholds(), meter(search.Limits{})); !proven {
+		_, _, proven = makespan.Solve(inst, nil, least, search.DefaultThresholds(), meter(search.Limits{}))
+		if !proven {
 			t.Fatalf("seed %d: the search ends before %v is proven", seed, least)
 		}
 	}
@@ -53,8 +55,10 @@ func TestABoundHoldsWhereTheSearchIsStopped(t *testing.T) {
 	for seed := range 60 {
 		inst, least := drawn(seed)
 		for work := int64(1); work < 10000; work = work*3/2 + 1 {
-			p, lower, proven := makespan.Solve(inst, nil, 0, search.DefaultThresholds(), meter(search.Limits{Work: work}))
-			if _, hours := tiny.Evaluate(inst, p); lower > least || proven && hours > least || !proven && lower > hours {
+			m := meter(search.Limits{Work: work})
+			p, lower, proven := makespan.Solve(inst, nil, 0, search.DefaultThresholds(), m)
+			_, hours := tiny.Evaluate(inst, p)
+			if lower > least || proven && hours > least || !proven && lower > hours {
 				t.Fatalf("seed %d, %d steps: a plan of %v with a bound of %v (%v), the fastest takes %v",
 					seed, work, hours, lower, proven, least)
 			}
@@ -72,7 +76,8 @@ func TestAPlanThatIsFastEnoughEndsTheSearch(t *testing.T) {
 		p, lower, proven := makespan.Solve(inst, nil, 1.3*least+1, search.DefaultThresholds(), part)
 		_, hours := tiny.Evaluate(inst, p)
 		if hours >= 1.3*least+1 || lower > least || proven && hours > least || part.Work > whole.Work {
-			t.Fatalf("seed %d: a plan of %v with a bound of %v (%v), %v is enough", seed, hours, lower, proven, 1.3*least+1)
+			t.Fatalf("seed %d: a plan of %v with a bound of %v (%v), %v is enough",
+				seed, hours, lower, proven, 1.3*least+1)
 		}
 		if part.Work < whole.Work {
 			sooner++
@@ -116,7 +121,8 @@ func TestWithoutMemoryThereIsAPlanAndABound(t *testing.T) {
 		p, lower, proven := makespan.Solve(inst, nil, 0, th, meter(search.Limits{}))
 		_, hours := tiny.Evaluate(inst, p)
 		if lower > least || lower > hours || proven && hours > least || lower == hours && !proven {
-			t.Fatalf("seed %d: a plan of %v with a bound of %v (%v), the fastest takes %v", seed, hours, lower, proven, least)
+			t.Fatalf("seed %d: a plan of %v with a bound of %v (%v), the fastest takes %v",
+				seed, hours, lower, proven, least)
 		}
 		if !proven {
 			open++
