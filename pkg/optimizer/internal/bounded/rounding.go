@@ -40,7 +40,7 @@ func rounded(inst *problem.Instance, deadline float64, steps int) *problem.Insta
 	}
 	perHour := unitsPerHour(deadline, steps)
 	dom := leastcost.NewDomination(inst)
-	r.Opts = make([]problem.Option, 0, len(inst.Opts)/8)
+	r.Opts = nil
 	r.First = make([]int32, len(inst.First))
 	for t := range inst.Order {
 		r.Opts = append(r.Opts, roundOptions(dom, inst, int32(t), perHour, steps)...) // #nosec G115 -- at most MaxTasks
