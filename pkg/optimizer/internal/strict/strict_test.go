@@ -15,7 +15,8 @@ import (
 
 // TestStories reads a text, with
 //
-//	read        an object of a name, which must be there, a size and at most two tags and two parts, objects of a size
+//	read        an object of a name, which must be there, a size, at most two tags and two parts, objects of a size, and
+//	            an empty list
 //
 // and prints what was read, or the error.
 func TestStories(t *testing.T) {
@@ -39,6 +40,7 @@ func read(text string) string {
 		strict.May("size", func() error { return p.Number(&size) }),
 		strict.Need("name", func() error { return p.Text(&name) }),
 		strict.May("tags", func() error { return p.Texts(2, &tags) }),
+		strict.May("none", func() error { return p.Texts(0, &tags) }),
 		strict.May("parts", func() error {
 			return p.List(2, func() error {
 				var part float64
