@@ -30,7 +30,7 @@ func TestABoundHoldsWhereTheSearchIsStopped(t *testing.T) {
 			}
 		}
 	}
-	if steps < 3_426_500 || steps > 3_430_000 {
+	if steps < 3_428_300 || steps > 3_428_420 {
 		t.Errorf("%d steps are taken", steps)
 	}
 }
@@ -56,7 +56,7 @@ func TestAPlanThatIsGoodEnoughEndsTheSearch(t *testing.T) {
 			}
 		}
 	}
-	if sooner < 60 || steps < 1_512_000 || steps > 1_513_700 {
+	if sooner < 60 || steps < 1_512_780 || steps > 1_512_860 {
 		t.Errorf("%d searches end sooner, all after %d steps", sooner, steps)
 	}
 }
