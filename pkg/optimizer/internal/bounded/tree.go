@@ -121,7 +121,7 @@ func (s *Search) choose(b *windows.Box) (toward, away search.Decision) {
 func (s *Search) mixedTask(b *windows.Box) (worth float64, task, split int32) {
 	l := s.dual
 	hours := s.prices.Average()
-	task, split = -1, -1
+	task = -1
 	for t := range int32(len(b.Left)) { // #nosec G115 -- at most MaxTasks
 		if b.Left[t] == 1 {
 			continue
@@ -146,7 +146,7 @@ func (s *Search) criticalTask(b *windows.Box, p problem.Plan) (task, split int32
 		transfer[e] = s.Inst.TransferHours(p, int32(e)) // #nosec G115 -- at most MaxEdges
 	}
 	longest, _ := s.Inst.LongestPath(hours, transfer)
-	task, split = -1, -1
+	task = -1
 	most := 0.0
 	for _, t := range longest.Tasks {
 		fastest, next := search.Inf, int32(-1)
@@ -160,7 +160,7 @@ func (s *Search) criticalTask(b *windows.Box, p problem.Plan) (task, split int32
 				next = o
 			}
 		}
-		if next >= 0 && hours[t]-fastest > most && s.slower(b, t, s.Inst.Opts[next].Hours) {
+		if hours[t]-fastest > most && s.slower(b, t, s.Inst.Opts[next].Hours) {
 			most, task, split = hours[t]-fastest, t, next
 		}
 	}

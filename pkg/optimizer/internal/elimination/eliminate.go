@@ -30,9 +30,7 @@ func (d *dropped) Restore(p problem.Plan) {
 		nb := &d.around[i]
 		b := slices.Index(nb.values, p[nb.task])
 		for a := range total {
-			if total[a] < search.Inf {
-				total[a] += nb.side.At(a, b)
-			}
+			total[a] += nb.side.At(a, b) // what is ruled out stays so
 		}
 	}
 	best := 0

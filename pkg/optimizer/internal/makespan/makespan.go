@@ -174,7 +174,7 @@ func (s *timeSearch) attempt(w *windows.Windows) (conflict int32, improved bool)
 	conflict = -1
 	before, cut := s.upper, s.cut()
 	for _, t := range slices.Backward(s.inst.Topo) {
-		best, bestVia, bestAfter := int32(-1), search.Inf, 0.0
+		best, bestVia, bestAfter := int32(0), search.Inf, 0.0
 		for k, o := range s.inst.Options(t) {
 			i := int(t)*s.inst.NPlace + int(o.Place)
 			if w.Quick[i] < o.Hours || w.Quick[i] == search.Inf {

@@ -85,7 +85,11 @@ func (p Reader) List(most int, read func() error) error {
 	}
 	for n := 0; p.dec.PeekKind() != ']'; n++ {
 		if n == most {
-			return p.Errorf("too many entries, at most %d are allowed", most)
+			list := p.dec.StackPointer()
+			if n > 0 {
+				list = list.Parent() // of the entry that was read last
+			}
+			return &Error{Field: fieldPath(list), Reason: fmt.Sprintf("too many entries, at most %d are allowed", most)}
 		}
 		if err := read(); err != nil {
 			return err

@@ -1,0 +1,249 @@
+package elimination_test
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/elimination"
+	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/network"
+	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/problem"
+	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/search"
+	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/tiny"
+)
+
+func meter() *search.Meter { return search.Start(context.Background(), search.Limits{}) }
+
+// drawn is the network of a drawn problem of which some options are ruled out and costs have been moved about, with
+// what the cheapest plan of those left costs.
+func drawn(seed int) (inst *problem.Instance, n *network.Network, least float64) {
+	r := tiny.Rand(seed)
+	inst = tiny.Draw(r, tiny.Shape{
+		Tasks: 1 + r.IntN(6), Places: 1 + r.IntN(4), PerPlace: 1, Edges: min(0.95, 1.5*r.Float64()),
+		Rare: 0.6 * r.Float64(),
+	})
+	alive := make([]bool, len(inst.Opts))
+	for t := range inst.NTask() {
+		for o := inst.First[t]; o < inst.First[t+1]; o++ {
+			alive[o] = o == inst.First[t] || r.IntN(5) > 0
+		}
+	}
+	order := slices.Clone(inst.Topo)
+	if r.IntN(2) == 0 {
+		r.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+	}
+	n = network.New(inst, order, make([]int32, inst.NTask()), alive)
+	var s network.Scratch
+	for k := range r.IntN(3) {
+		n.Sweep(k%2 == 1, search.Inf, &s, meter())
+	}
+	least = search.Inf
+	tiny.Each(inst, alive, func(_ problem.Plan, usd, _ float64) { least = min(least, usd) })
+	return inst, n, least
+}
+
+func near(a, b float64) bool { return math.Abs(a-b) < 1e-9 }
+
+// TestWhatIsRemovedLeavesTheCheapestPlan, by trying all plans: one at a time, and the rest together.
+func TestWhatIsRemovedLeavesTheCheapestPlan(t *testing.T) {
+	for seed := range 400 {
+		inst, n, least := drawn(seed)
+		var s network.Scratch
+		if limit := []int{-1, 0, 30, 1 << 20}[seed%4]; limit >= 0 {
+			if !elimination.Reduce(n, limit, search.Inf, &s, meter()) {
+				t.Fatalf("seed %d: no plan is left", seed)
+			}
+			degrees(t, n, seed, limit)
+		}
+		n = n.Compact()
+		for _, nodes := range elimination.Pieces(n) {
+			elimination.Buckets(n, elimination.Order(n, nodes, 1e9), meter())
+		}
+		p := make(problem.Plan, inst.NTask())
+		n.Restore(p)
+		usd, _ := tiny.Evaluate(inst, p)
+		if !n.Empty() || !near(n.Base, least) || !near(usd, least) {
+			t.Fatalf("seed %d: costs %v, plan %v costs %v, the cheapest %v", seed, n.Base, p, usd, least)
+		}
+	}
+}
+
+// degrees: what Reduce leaves has three neighbours or more, or two of which the removal would take too long.
+func degrees(t *testing.T, n *network.Network, seed, limit int) {
+	for i := range n.Nodes {
+		nd := &n.Nodes[i]
+		if nd.Gone {
+			continue
+		}
+		work := int(nd.Left)
+		for _, e := range nd.Adj {
+			work *= len(n.Nodes[n.Pairs[e].U+n.Pairs[e].V-int32(i)].Values)
+		}
+		if nd.Left == 1 || len(nd.Adj) < 2 || len(nd.Adj) == 2 && work <= limit {
+			t.Fatalf("seed %d: a node of %d values and %d pairs is left", seed, nd.Left, len(nd.Adj))
+		}
+	}
+}
+
+// TestWithoutCheaperPlanNothingIsLeft: below the cut there is a plan or there is none, whatever is removed first.
+func TestWithoutCheaperPlanNothingIsLeft(t *testing.T) {
+	for seed := range 200 {
+		inst, n, least := drawn(seed)
+		var s network.Scratch
+		low := n.Clone()
+		if elimination.Reduce(n, 1<<20, least+0.5, &s, meter()); n.Empty() {
+			p := make(problem.Plan, inst.NTask())
+			n.Restore(p)
+			if usd, _ := tiny.Evaluate(inst, p); !near(n.Base, least) || !near(usd, least) {
+				t.Fatalf("seed %d: the cheapest plan costs %v, not %v", seed, usd, least)
+			}
+		}
+		if elimination.Reduce(low, 1<<20, least-0.5, &s, meter()) && low.Empty() {
+			t.Fatalf("seed %d: a plan below %v is found, of %v", seed, least-0.5, low.Base)
+		}
+	}
+}
+
+// graph is a network of nodes with so many values each, joined by pairs that cost what is drawn.
+func graph(r *rand.Rand, values []int, pairs [][2]int) *network.Network {
+	n := &network.Network{}
+	for t, k := range values {
+		nd := network.Node{Task: int32(t), Left: int32(k)}
+		for a := range k {
+			nd.Values, nd.Reduced = append(nd.Values, int32(a)), append(nd.Reduced, float64(r.IntN(9)))
+		}
+		n.Nodes = append(n.Nodes, nd)
+	}
+	for _, p := range pairs {
+		table := make([]float64, values[p[0]]*values[p[1]])
+		for i := range table {
+			table[i] = float64(r.IntN(9))
+		}
+		n.Connect(int32(p[0]), int32(p[1]), table)
+	}
+	return n
+}
+
+func all(n *network.Network) []int32 {
+	var list []int32
+	for i := range n.Nodes {
+		list = append(list, int32(i))
+	}
+	return list
+}
+
+// TestTheLightestIsRemovedFirst: each in the order has the smallest table with its neighbours at the time, and all
+// tables together are what the limit is compared with. As many steps are what the removal counts.
+func TestTheLightestIsRemovedFirst(t *testing.T) {
+	for seed := range 60 {
+		r := tiny.Rand(seed)
+		values := make([]int, 2+r.IntN(9))
+		if seed%10 == 0 {
+			values = make([]int, 140) // more than a word has bits, and no product too large
+		}
+		for i := range values {
+			values[i] = 2 + r.IntN(3)
+		}
+		var pairs [][2]int
+		around := make([]map[int]bool, len(values))
+		for b := range values {
+			around[b] = map[int]bool{}
+			for a := range b {
+				if near := b-a < 3 || a == 0 && b%40 == 0; near && r.IntN(4) > 0 {
+					pairs = append(pairs, [2]int{a, b})
+					around[a][b], around[b][a] = true, true
+				}
+			}
+		}
+		n := graph(r, values, pairs)
+		order := elimination.Order(n, all(n), 1e12)
+		gone := make([]bool, len(values))
+		weigh := func(i int) float64 {
+			w := float64(values[i])
+			for j := range around[i] {
+				w *= float64(values[j])
+			}
+			return w
+		}
+		total := 0.0
+		for _, next := range order {
+			i := int(next)
+			w := weigh(i)
+			for j := range values {
+				if !gone[j] && weigh(j) < w {
+					t.Fatalf("seed %d: of weight %v, though %d has %v", seed, w, j, weigh(j))
+				}
+			}
+			total, gone[i] = total+w, true
+			for j := range around[i] {
+				delete(around[j], i)
+				for k := range around[i] {
+					if k != j {
+						around[j][k] = true
+					}
+				}
+			}
+		}
+		if slices.Contains(gone, false) {
+			t.Fatalf("seed %d: not all are in the order", seed)
+		}
+		if elimination.Order(n, all(n), total) == nil || elimination.Order(n, all(n), total-1) != nil {
+			t.Fatalf("seed %d: a limit of %v tables is not kept", seed, total)
+		}
+		m := meter()
+		if elimination.Buckets(n, order, m); float64(m.Work) != total {
+			t.Fatalf("seed %d: %d steps are counted of %v", seed, m.Work, total)
+		}
+	}
+}
+
+// TestAnOrderOfVeryManyIsNotLookedFor: it takes time and memory by the square of their number.
+func TestAnOrderOfVeryManyIsNotLookedFor(t *testing.T) {
+	r := tiny.Rand(1)
+	if n := graph(r, slices.Repeat([]int{1}, 4096), nil); elimination.Order(n, all(n), 1e9) == nil {
+		t.Error("4096 nodes are too many")
+	}
+	if n := graph(r, slices.Repeat([]int{1}, 4097), nil); elimination.Order(n, all(n), 1e9) != nil {
+		t.Error("4097 nodes are not too many")
+	}
+}
+
+// TestPiecesAreWhatPairsJoin, directly or not.
+func TestPiecesAreWhatPairsJoin(t *testing.T) {
+	n := graph(tiny.Rand(1), slices.Repeat([]int{2}, 8), [][2]int{{0, 3}, {3, 1}, {2, 5}, {6, 7}, {1, 6}})
+	n.Nodes[4].Gone = true
+	pieces := elimination.Pieces(n)
+	for _, p := range pieces {
+		slices.Sort(p)
+	}
+	if want := [][]int32{{0, 1, 3, 6, 7}, {2, 5}}; !slices.EqualFunc(pieces, want, slices.Equal) {
+		t.Errorf("pieces %v, not %v", pieces, want)
+	}
+}
+
+// TestTheStepsOfARemovalAreCounted, for whoever limits them: those of a chain grow with the values of each two that are
+// joined, and those of a node with two neighbours with the values of all three.
+func TestTheStepsOfARemovalAreCounted(t *testing.T) {
+	for name, c := range map[string]struct {
+		pairs    [][2]int
+		from, to int64
+	}{
+		"alone":    {nil, 0, 0},
+		"two":      {[][2]int{{0, 1}}, 10, 2 * 110},
+		"triangle": {[][2]int{{0, 1}, {1, 2}, {0, 2}}, 1000, 2500},
+	} {
+		n := graph(tiny.Rand(1), []int{10, 10, 10}, c.pairs)
+		m := meter()
+		var s network.Scratch
+		if elimination.Reduce(n, 1000, search.Inf, &s, m); m.Work < c.from || m.Work > c.to || !n.Empty() {
+			t.Errorf("%s: %d steps are counted, all is gone: %v", name, m.Work, n.Empty())
+		}
+	}
+	n := graph(tiny.Rand(1), []int{10, 10, 10}, [][2]int{{0, 1}, {1, 2}, {0, 2}})
+	var s network.Scratch
+	if elimination.Reduce(n, 999, search.Inf, &s, meter()); n.Empty() {
+		t.Error("a node is removed that takes a thousand steps, where 999 are the limit")
+	}
+}

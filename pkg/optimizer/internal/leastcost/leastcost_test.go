@@ -1,0 +1,245 @@
+package leastcost_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/leastcost"
+	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/problem"
+	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/search"
+	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/tiny"
+)
+
+func meter(l search.Limits) *search.Meter { return search.Start(context.Background(), l) }
+
+func drawn(seed int) *problem.Instance {
+	r := tiny.Rand(seed)
+	return tiny.Draw(r, tiny.Shape{
+		Tasks: 1 + r.IntN(6), Places: 1 + r.IntN(4), PerPlace: 1 + r.IntN(2), Edges: min(0.95, 1.5*r.Float64()),
+		Rare: 0.6 * r.Float64(),
+	})
+}
+
+// efforts force the search to do what another method usually does before it.
+func efforts() []search.Thresholds {
+	full, branch, some := search.DefaultThresholds(), search.DefaultThresholds(), search.DefaultThresholds()
+	branch.Effort = search.Efforts{}
+	for _, e := range []*search.Effort{
+		&some.Effort.Root, &some.Effort.Again, &some.Effort.Plunge, &some.Effort.Branch,
+	} {
+		e.Buckets, e.Series, e.Sweeps = 0, 0, min(e.Sweeps, 2)
+	}
+	early := some
+	early.Effort = search.Efforts{Branch: some.Effort.Branch}
+	return []search.Thresholds{full, branch, some, early}
+}
+
+// TestTheCheapestPlanIsFoundAndProven, by trying all plans, whatever method does the work.
+func TestTheCheapestPlanIsFoundAndProven(t *testing.T) {
+	for seed := range 300 {
+		inst := drawn(seed)
+		least := tiny.Cheapest(inst, search.Inf)
+		for k, th := range efforts() {
+			p, lower, proven := leastcost.NewSolver(inst, th, meter(search.Limits{})).Solve(nil)
+			if usd, _ := tiny.Evaluate(inst, p); usd != least || !proven || lower > least+1e-9 || lower < least-1e-6 {
+				t.Fatalf("seed %d, effort %d: a plan of %v with a bound of %v (%v), the cheapest costs %v",
+					seed, k, usd, lower, proven, least)
+			}
+		}
+	}
+}
+
+// TestABoundHoldsWhereTheSearchIsStopped, after any amount of work, and the plan is one.
+func TestABoundHoldsWhereTheSearchIsStopped(t *testing.T) {
+	for seed := range 60 {
+		inst := drawn(seed)
+		if seed%3 == 0 {
+			inst = knotted(seed)
+		}
+		least := tiny.Cheapest(inst, search.Inf)
+		for k, th := range efforts() {
+			for work := int64(1); work < 10000; work = work*3/2 + 1 {
+				p, lower, proven := leastcost.NewSolver(inst, th, meter(search.Limits{Work: work})).Solve(nil)
+				usd, _ := tiny.Evaluate(inst, p)
+				if lower > least+1e-9 || proven && usd > least || !proven && lower > usd {
+					t.Fatalf("seed %d, effort %d, %d steps: a plan of %v with a bound of %v (%v), the least is %v",
+						seed, k, work, usd, lower, proven, least)
+				}
+			}
+		}
+	}
+}
+
+// TestOfPlansAsGoodTheKnownOneStays.
+func TestOfPlansAsGoodTheKnownOneStays(t *testing.T) {
+	for seed := range 100 {
+		inst := drawn(seed)
+		least := tiny.Cheapest(inst, search.Inf)
+		tiny.Each(inst, nil, func(p problem.Plan, usd, _ float64) {
+			if usd != least {
+				return
+			}
+			known := slices.Clone(p)
+			s := leastcost.NewSolver(inst, search.DefaultThresholds(), meter(search.Limits{}))
+			got, _, _ := s.Solve([]problem.Plan{p})
+			if !slices.Equal(got, known) || !slices.Equal(p, known) {
+				t.Fatalf("seed %d: of plans of %v, %v is found and not %v", seed, least, got, known)
+			}
+		})
+	}
+}
+
+// TestWithoutMemoryThereIsAPlanAndABound, as far as those are to be had without a network: no task alone can be moved
+// to where the plan is cheaper, and it is no dearer than with each task where that is cheapest, or all at one place.
+func TestWithoutMemoryThereIsAPlanAndABound(t *testing.T) {
+	th := search.DefaultThresholds()
+	th.NetworkEntries = 0
+	for seed := range 200 {
+		inst := drawn(seed)
+		if seed%4 == 0 {
+			inst = knotted(seed)
+		}
+		least := tiny.Cheapest(inst, search.Inf)
+		p, lower, proven := leastcost.NewSolver(inst, th, meter(search.Limits{})).Solve(nil)
+		usd, _ := tiny.Evaluate(inst, p)
+		if lower > least || proven && usd > least || lower == least && usd == least && !proven {
+			t.Fatalf("seed %d: a plan of %v with a bound of %v (%v), the cheapest costs %v",
+				seed, usd, lower, proven, least)
+		}
+		simple(inst, func(start problem.Plan) {
+			if dear, _ := tiny.Evaluate(inst, start); dear < usd {
+				t.Fatalf("seed %d: a plan of %v, though one that comes to mind costs %v", seed, usd, dear)
+			}
+		})
+		for task := range p {
+			for k := range inst.Options(int32(task)) {
+				q := slices.Clone(p)
+				q[task] = int32(k)
+				if moved, _ := tiny.Evaluate(inst, q); moved < usd {
+					t.Fatalf("seed %d: a plan of %v, though with task %d moved it is %v", seed, usd, task, moved)
+				}
+			}
+		}
+	}
+}
+
+// simple tries the plans that come to mind first: each task where it is cheapest, and all at the place where that costs
+// least.
+func simple(inst *problem.Instance, try func(problem.Plan)) {
+	alone := make(problem.Plan, inst.NTask())
+	for task := range alone {
+		opts := inst.Options(int32(task))
+		for k := range opts {
+			if opts[k].USD < opts[alone[task]].USD {
+				alone[task] = int32(k)
+			}
+		}
+	}
+	try(alone)
+	least, together := search.Inf, alone
+	for place := range inst.NPlace {
+		p := slices.Clone(alone)
+		for task := range p {
+			opts := inst.Options(int32(task))
+			if k := slices.IndexFunc(opts, func(o problem.Option) bool { return int(o.Place) == place }); k >= 0 {
+				p[task] = int32(k)
+			}
+		}
+		if usd, _ := tiny.Evaluate(inst, p); usd < least && len(inst.Spans) == inst.NTask()*inst.NPlace {
+			least, together = usd, p
+		}
+	}
+	try(together)
+}
+
+// TestWhatTransfersDoNotJoinIsSolvedApart: a part whose network is small is proven, where one of all tasks would be too
+// large.
+func TestWhatTransfersDoNotJoinIsSolvedApart(t *testing.T) {
+	open := 0
+	for seed := range 50 {
+		r := tiny.Rand(seed)
+		inst := tiny.Draw(r, tiny.Shape{Tasks: 6, Places: 3, PerPlace: 1, Edges: 0.3, Apart: 1})
+		least := tiny.Cheapest(inst, search.Inf)
+		most := 0
+		for _, size := range parts(inst) {
+			most = max(most, size)
+		}
+		th := search.DefaultThresholds()
+		th.NetworkEntries = most
+		p, _, proven := leastcost.NewSolver(inst, th, meter(search.Limits{})).Solve(nil)
+		if usd, _ := tiny.Evaluate(inst, p); !proven || usd != least {
+			t.Fatalf("seed %d: a plan of %v (%v), the cheapest costs %v", seed, usd, proven, least)
+		}
+		th.NetworkEntries--
+		if _, _, proven := leastcost.NewSolver(inst, th, meter(search.Limits{})).Solve(nil); !proven {
+			open++
+		}
+	}
+	if open < 40 {
+		t.Errorf("of 50 parts that are too large %d are left open", open)
+	}
+}
+
+// parts are the sizes of the networks of tasks that transfers join: the costs of each task at each place, and twice as
+// many for each transfer.
+func parts(inst *problem.Instance) map[int]int {
+	part := make([]int, inst.NTask())
+	for t := range part {
+		part[t] = t
+	}
+	for range part {
+		for _, e := range inst.Edges {
+			if e.SumGiB > 0 {
+				least := min(part[e.From], part[e.To])
+				part[e.From], part[e.To] = least, least
+			}
+		}
+	}
+	sizes := map[int]int{}
+	for _, p := range part {
+		sizes[p] += inst.NPlace
+	}
+	for _, e := range inst.Edges {
+		sizes[part[e.From]] += 2 * inst.NPlace
+	}
+	return sizes
+}
+
+// TestDominationComparesPlaces: whoever moves from one place to another pays for a GiB at most so much more, wherever
+// it goes to or comes from, and somewhere as much.
+func TestDominationComparesPlaces(t *testing.T) {
+	for seed := range 20 {
+		inst := knotted(seed)
+		d := leastcost.NewDomination(inst)
+		n := inst.NPlace
+		for b := range n {
+			out, in := d.Rows(int32(b))
+			for a := range n {
+				var sent, received []float64
+				for q := range n {
+					sent = append(sent, inst.USD[b*n+q]-inst.USD[a*n+q])
+					received = append(received, inst.USD[q*n+b]-inst.USD[q*n+a])
+				}
+				if out[a] != slices.Max(sent) || in[a] != slices.Max(received) {
+					t.Fatalf("seed %d: from %d to %d a GiB costs %v and %v more, not %v and %v at most",
+						seed, a, b, sent, received, out[a], in[a])
+				}
+			}
+		}
+		for task := range int32(inst.NTask()) {
+			sent, received := leastcost.Moved(inst, task)
+			for _, e := range inst.Edges {
+				if e.From == task {
+					sent -= e.SumGiB
+				}
+				if e.To == task {
+					received -= e.SumGiB
+				}
+			}
+			if sent != 0 || received != 0 {
+				t.Fatalf("seed %d: of task %d %v and %v GiB are missed", seed, task, -sent, -received)
+			}
+		}
+	}
+}

@@ -1,0 +1,147 @@
+package makespan_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/makespan"
+	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/problem"
+	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/search"
+	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/tiny"
+)
+
+func meter(l search.Limits) *search.Meter { return search.Start(context.Background(), l) }
+
+// drawn is a problem of any shape or, every other one, of a hard one: most tasks send data to most others, to which
+// they should rather not be near, so no task can be placed without a look at many.
+func drawn(seed int) (inst *problem.Instance, least float64) {
+	r := tiny.Rand(seed)
+	shape := tiny.Shape{Tasks: 7, Places: 3, PerPlace: 1, Edges: 0.8, Apart: 5}
+	if seed%2 == 0 {
+		shape = tiny.Shape{
+			Tasks: 1 + r.IntN(6), Places: 1 + r.IntN(4), PerPlace: 1 + r.IntN(2), Edges: min(0.95, 1.5*r.Float64()),
+			Rare: 0.6 * r.Float64(),
+		}
+	}
+	inst = tiny.Draw(r, shape)
+	return inst, tiny.Fastest(inst, search.Inf)
+}
+
+// TestTheFastestPlanIsFoundAndProven, by trying all plans. It takes few steps: a search that rules out less, or looks
+// at what it has ruled out, takes more, and one that counts less runs beyond the limit that whoever asks has set.
+func TestTheFastestPlanIsFoundAndProven(t *testing.T) {
+	m := meter(search.Limits{})
+	for seed := range 400 {
+		inst, least := drawn(seed)
+		p, lower, proven := makespan.Solve(inst, nil, 0, search.DefaultThresholds(), m)
+		if _, hours := tiny.Evaluate(inst, p); hours != least || !proven || lower > least || lower < least-1e-6 {
+			t.Fatalf("seed %d: a plan of %v with a bound of %v (%v), the fastest takes %v",
+				seed, hours, lower, proven, least)
+		}
+		// as fast as the fastest is not faster: the proof is made all the same
+		_, _, proven = makespan.Solve(inst, nil, least, search.DefaultThresholds(), meter(search.Limits{}))
+		if !proven {
+			t.Fatalf("seed %d: the search ends before %v is proven", seed, least)
+		}
+	}
+	if !tiny.Took(m.Work, 269_650, 6e-4) {
+		t.Errorf("it takes %d steps", m.Work)
+	}
+}
+
+// TestABoundHoldsWhereTheSearchIsStopped, after any amount of work, and the plan is one.
+func TestABoundHoldsWhereTheSearchIsStopped(t *testing.T) {
+	for seed := range 60 {
+		inst, least := drawn(seed)
+		for work := int64(1); work < 10000; work = work*3/2 + 1 {
+			m := meter(search.Limits{Work: work})
+			p, lower, proven := makespan.Solve(inst, nil, 0, search.DefaultThresholds(), m)
+			_, hours := tiny.Evaluate(inst, p)
+			if lower > least || proven && hours > least || !proven && lower > hours {
+				t.Fatalf("seed %d, %d steps: a plan of %v with a bound of %v (%v), the fastest takes %v",
+					seed, work, hours, lower, proven, least)
+			}
+		}
+	}
+}
+
+// TestAPlanThatIsFastEnoughEndsTheSearch, and a bound is proven nevertheless.
+func TestAPlanThatIsFastEnoughEndsTheSearch(t *testing.T) {
+	sooner := 0
+	for seed := range 100 {
+		inst, least := drawn(seed)
+		whole, part := meter(search.Limits{}), meter(search.Limits{})
+		makespan.Solve(inst, nil, 0, search.DefaultThresholds(), whole)
+		p, lower, proven := makespan.Solve(inst, nil, 1.3*least+1, search.DefaultThresholds(), part)
+		_, hours := tiny.Evaluate(inst, p)
+		if hours >= 1.3*least+1 || lower > least || proven && hours > least || part.Work > whole.Work {
+			t.Fatalf("seed %d: a plan of %v with a bound of %v (%v), %v is enough",
+				seed, hours, lower, proven, 1.3*least+1)
+		}
+		if part.Work < whole.Work {
+			sooner++
+		}
+	}
+	if sooner == 0 {
+		t.Error("no search ends sooner")
+	}
+}
+
+// TestAKnownPlanThatIsTheFastestStays, and is not changed.
+func TestAKnownPlanThatIsTheFastestStays(t *testing.T) {
+	for seed := range 60 {
+		inst, least := drawn(seed)
+		done := false
+		tiny.Each(inst, nil, func(p problem.Plan, _, hours float64) {
+			if done || hours != least {
+				return
+			}
+			known := slices.Clone(p)
+			got, _, _ := makespan.Solve(inst, []problem.Plan{p}, 0, search.DefaultThresholds(), meter(search.Limits{}))
+			done = true
+			if !slices.Equal(got, known) || !slices.Equal(p, known) {
+				t.Fatalf("seed %d: of plans of %v, %v is found and not %v", seed, least, got, known)
+			}
+		})
+	}
+}
+
+// TestWithoutMemoryThereIsAPlanAndABound, as far as those are to be had without windows: no less than the least time of
+// each task and of the quickest transfers.
+func TestWithoutMemoryThereIsAPlanAndABound(t *testing.T) {
+	th, open := search.DefaultThresholds(), 0
+	for seed := range 100 {
+		inst, least := drawn(seed)
+		th.WindowEntries = inst.NTask() * inst.NPlace
+		if _, _, proven := makespan.Solve(inst, nil, 0, th, meter(search.Limits{})); !proven {
+			t.Fatalf("seed %d: there is memory, but no proof", seed)
+		}
+		th.WindowEntries--
+		p, lower, proven := makespan.Solve(inst, nil, 0, th, meter(search.Limits{}))
+		_, hours := tiny.Evaluate(inst, p)
+		if lower > least || lower > hours || proven && hours > least || lower == hours && !proven {
+			t.Fatalf("seed %d: a plan of %v with a bound of %v (%v), the fastest takes %v",
+				seed, hours, lower, proven, least)
+		}
+		if !proven {
+			open++
+		}
+		quick := *inst
+		quick.Hrs = slices.Repeat([]float64{slices.Min(inst.Hrs)}, len(inst.Hrs))
+		if sure := tiny.Fastest(&quick, search.Inf); lower < min(hours, sure) {
+			t.Fatalf("seed %d: a bound of %v, though with the quickest of transfers tasks take %v", seed, lower, sure)
+		}
+	}
+	if open == 0 {
+		t.Error("all is proven without memory")
+	}
+	inst, _ := drawn(1) // one that takes no time at all
+	clear(inst.Hrs)
+	for o := range inst.Opts {
+		inst.Opts[o].Hours = 0
+	}
+	if _, lower, proven := makespan.Solve(inst, nil, 0, th, meter(search.Limits{})); lower != 0 || !proven {
+		t.Errorf("no time at all is not proven: %v (%v)", lower, proven)
+	}
+}

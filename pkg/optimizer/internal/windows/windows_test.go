@@ -1,0 +1,184 @@
+package windows_test
+
+import (
+	"context"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/network"
+	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/problem"
+	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/schedule"
+	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/search"
+	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/tiny"
+	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/windows"
+)
+
+func meter() *search.Meter { return search.Start(context.Background(), search.Limits{}) }
+
+// drawn is a problem, a chain where the seed is odd: there windows are exact.
+func drawn(seed int) *problem.Instance {
+	r := tiny.Rand(seed)
+	inst := tiny.Draw(r, tiny.Shape{
+		Tasks: 1 + r.IntN(5), Places: 1 + r.IntN(3), PerPlace: 1 + r.IntN(3), Edges: min(0.9, 1.5*r.Float64()),
+		Rare: 0.5 * r.Float64(), Apart: float64(3 * r.IntN(2)),
+	})
+	if seed%2 == 1 {
+		rank := r.Perm(inst.NTask())
+		inst.Edges = nil
+		for i := 1; i < len(rank); i++ {
+			l := problem.Link{From: int32(rank[i-1]), To: int32(rank[i]), SumGiB: 1, MaxGiB: 2}
+			inst.Edges = append(inst.Edges, l)
+		}
+		inst.Edges = problem.MergeParallel(inst.Edges)
+		inst.Topo = problem.Topological(len(rank), inst.Edges)
+		inst.In = problem.Adjacent(len(rank), inst.Edges, func(e *problem.Link) int32 { return e.To })
+		inst.Out = problem.Adjacent(len(rank), inst.Edges, func(e *problem.Link) int32 { return e.From })
+	}
+	return inst
+}
+
+// check compares the windows with all the plans of the options that alive marks and that end before cut: their tasks
+// are where the windows let them be and when, and on a chain no plan is missing that the windows promise. It counts
+// those plans.
+func check(
+	t *testing.T, inst *problem.Instance, w *windows.Windows, alive []bool, cut float64, exact bool,
+) (plans int) {
+	t.Helper()
+	n := inst.NPlace
+	start, after, through := full(len(w.Start)), full(len(w.Start)), full(len(w.Start))
+	fastest := search.Inf
+	tiny.Each(inst, alive, func(p problem.Plan, _, hours float64) {
+		if hours >= cut {
+			return
+		}
+		plans++
+		fastest = min(fastest, hours)
+		s := schedule.New(inst, p)
+		for task := range p {
+			i := task*n + inst.PlaceOf(p, int32(task))
+			start[i], after[i] = min(start[i], s.Start[task]), min(after[i], s.After[task])
+			own := inst.Options(int32(task))[p[task]].Hours
+			through[i] = min(through[i], s.Start[task]+own+s.After[task])
+		}
+	})
+	for i := range start {
+		if start[i] == search.Inf {
+			if exact && plans > 0 && w.Quick[i] < search.Inf {
+				t.Fatalf("a task may be at %d, where it is in no plan below %v", i, cut)
+			}
+			continue
+		}
+		bound := w.Start[i] + w.Quick[i] + w.After[i]
+		if w.Start[i] > start[i] || w.After[i] > after[i] || bound > through[i] {
+			t.Fatalf("at %d from %v on, %v before the end, %v in all, though a plan has %v, %v and %v",
+				i, w.Start[i], w.After[i], bound, start[i], after[i], through[i])
+		}
+		if exact && (w.Start[i] != start[i] || w.After[i] != after[i] || bound != through[i]) {
+			t.Fatalf("at %d from %v on, %v before the end, %v in all, though no plan has less than %v, %v and %v",
+				i, w.Start[i], w.After[i], bound, start[i], after[i], through[i])
+		}
+	}
+	if plans > 0 && (w.Lower() > fastest || exact && w.Lower() != fastest) {
+		t.Fatalf("at least %v hours are told, the fastest plan takes %v", w.Lower(), fastest)
+	}
+	return plans
+}
+
+func full(n int) []float64 { return slices.Repeat([]float64{search.Inf}, n) }
+
+// TestWindowsHoldAllPlansBelowTheCut, as the cut falls and tasks are placed; on a chain they hold no others.
+func TestWindowsHoldAllPlansBelowTheCut(t *testing.T) {
+	dead := 0
+	m := meter()
+	for seed := range 300 {
+		inst, r := drawn(seed), tiny.Rand(seed)
+		w := windows.New(inst)
+		var s network.Scratch
+		if !w.Propagate(search.Inf, &s, m) {
+			t.Fatalf("seed %d: no plan at all", seed)
+		}
+		exact := seed%2 == 1
+		check(t, inst, w, nil, search.Inf, exact)
+		copied, before := w.Clone(), w.Clone()
+		alive := slices.Repeat([]bool{true}, len(inst.Opts))
+		cut := 1.5*w.Lower() + 0.5
+		for {
+			cut = math.Floor(0.9*cut) - float64(seed%4/2)/2 // of whole hours or between them
+			if r.IntN(2) == 0 {
+				task := int32(r.IntN(inst.NTask()))
+				place := inst.Options(task)[r.IntN(len(inst.Options(task)))].Place
+				for o := inst.First[task]; o < inst.First[task+1]; o++ {
+					alive[o] = alive[o] && inst.Opts[o].Place == place
+				}
+				w.Take(task, int(place))
+			}
+			w.Recheck()
+			open := w.Propagate(cut, &s, m)
+			if !open {
+				if plans := check(t, inst, before, alive, cut, false); plans > 0 {
+					t.Fatalf("seed %d: no plan below %v is left of %d", seed, cut, plans)
+				}
+				dead++
+				break
+			}
+			if plans := check(t, inst, w, alive, cut, exact); plans == 0 && exact {
+				t.Fatalf("seed %d: no plan is below %v, and that is not told", seed, cut)
+			}
+			if cut < 1 {
+				break
+			}
+		}
+		if !slices.Equal(copied.Quick, before.Quick) || !slices.Equal(copied.Start, before.Start) ||
+			!slices.Equal(copied.After, before.After) {
+			t.Fatalf("seed %d: what was copied has changed", seed)
+		}
+	}
+	if dead < 250 || !tiny.Took(m.Work, 14_385, 2e-3) {
+		t.Errorf("%d of 300 have an end, after %d steps", dead, m.Work)
+	}
+}
+
+// TestTheTwoFastestPlaces of a task, by trying all plans of a chain.
+func TestTheTwoFastestPlaces(t *testing.T) {
+	for seed := 1; seed < 300; seed += 2 {
+		inst := drawn(seed)
+		w := windows.New(inst)
+		var s network.Scratch
+		w.Propagate(search.Inf, &s, meter())
+		for task := range int32(inst.NTask()) {
+			by := full(inst.NPlace)
+			tiny.Each(inst, nil, func(p problem.Plan, _, hours float64) {
+				at := inst.PlaceOf(p, task)
+				by[at] = min(by[at], hours)
+			})
+			sorted := slices.Sorted(slices.Values(by))
+			sorted = append(sorted, search.Inf)
+			if p, second := w.TwoFastest(task); by[p] != sorted[0] || second != sorted[1] {
+				t.Fatalf("seed %d: task %d at %d and then %v, its places take %v", seed, task, p, second, by)
+			}
+		}
+	}
+}
+
+// TestWithoutAChangeNothingIsLookedAtAgain, and a stopped meter stops that too.
+func TestWithoutAChangeNothingIsLookedAtAgain(t *testing.T) {
+	inst := drawn(7)
+	w := windows.New(inst)
+	var s network.Scratch
+	m := meter()
+	w.Propagate(search.Inf, &s, m)
+	before := m.Work
+	if !w.Propagate(0, &s, m) || m.Work != before {
+		t.Errorf("%d steps are taken though nothing has changed", m.Work-before)
+	}
+	w.Recheck()
+	m.Stopped = true
+	if !w.Propagate(0, &s, m) || m.Work != before {
+		t.Error("it goes on though it is stopped")
+	}
+	m.Stopped = false
+	if w.Propagate(0, &s, m) {
+		t.Error("a plan takes less than no time")
+	}
+}
