@@ -125,7 +125,7 @@ func (s *Session) fullOf(a *admission) (full float64) {
 // shareOf is a task's part of what the month's budgets have left, from 0 to 1: what others of its gang need, which are
 // admitted after it, is left to them.
 func (s *Session) shareOf(a *admission) float64 {
-	if full := s.fullOf(a); len(a.with.members) > 1 && full > 0 {
+	if full := s.fullOf(a); full > 0 {
 		return min(s.costs(a).full/full, 1)
 	}
 	return 1

@@ -99,11 +99,10 @@ func (s *Session) moves(p *record.PoolSeen, a *admission, choice *record.Planned
 		return here, planned, err
 	}
 	for _, e := range a.spec.Edges {
-		switch {
-		case e.Data <= 0:
-		case e.To == a.waiting.Task:
+		switch a.waiting.Task {
+		case e.To:
 			reads(places[e.From], float64(e.Data))
-		case e.From == a.waiting.Task:
+		case e.From:
 			if c := a.plan.Of(e.To); c != nil {
 				here.add(p.Place, record.Place(c.Offer), float64(e.Data))
 				planned.add(there, record.Place(c.Offer), float64(e.Data))
@@ -135,7 +134,7 @@ func (s *Session) comesFrom(a *admission) (map[int]string, error) {
 func (s *Session) slack(a *admission) (time.Duration, error) {
 	switch {
 	case a.job.Objective == dag.MinimizeMakespan:
-		return -1, nil
+		return 0, nil
 	case a.job.Deadline.IsZero():
 		return math.MaxInt64, nil
 	case a.job.Bids.IsZero():

@@ -31,7 +31,7 @@ func (s *Session) Decide() error {
 			d.Put(record.QueueKey(q.Name), *q)
 		}
 	}
-	if len(d.Writes) > 0 && len(s.tree) > 1 {
+	if len(d.Writes) > 0 {
 		d.HoldTree(s.tree)
 	}
 	return s.u.Apply(d)
