@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -46,22 +47,27 @@ func TestWhichSettingsOfQueuesAreRefused(t *testing.T) {
 		there []record.Queue
 		set   record.QueueSettings
 		ok    bool
+		says  string
 	}{
-		"a queue of its own":  {nil, record.QueueSettings{MaxVCPU: 4}, true},
-		"with as many bounds": {nil, record.QueueSettings{Max: many}, true},
-		"below another":       {[]record.Queue{{Name: "lab"}}, record.QueueSettings{Parent: "lab"}, true},
-		"below none":          {nil, record.QueueSettings{Parent: "nowhere"}, false},
-		"below itself":        {loop, record.QueueSettings{Parent: "lab"}, false},
+		"a queue of its own":  {nil, record.QueueSettings{MaxVCPU: 4}, true, ""},
+		"with as many bounds": {nil, record.QueueSettings{Max: many}, true, ""},
+		"below another":       {[]record.Queue{{Name: "lab"}}, record.QueueSettings{Parent: "lab"}, true, ""},
+		"below none":          {nil, record.QueueSettings{Parent: "nowhere"}, false, ""},
+		"below itself":        {loop, record.QueueSettings{Parent: "lab"}, false, ""},
 		"as many bounds in all": {bounded(record.Amounts{"example.com/r0": 1}),
-			record.QueueSettings{Parent: "lab", Max: many}, true},
-		"more bounds in all":         {bounded(more), record.QueueSettings{Parent: "lab", Max: many}, false},
-		"the last that a tree takes": {wide, record.QueueSettings{Parent: "lab"}, true},
-		"one more":                   {full, record.QueueSettings{Parent: "lab"}, false},
+			record.QueueSettings{Parent: "lab", Max: many}, true, ""},
+		"more bounds in all":         {bounded(more), record.QueueSettings{Parent: "lab", Max: many}, false, ""},
+		"the last that a tree takes": {wide, record.QueueSettings{Parent: "lab"}, true, ""},
+		"one more": {full, record.QueueSettings{Parent: "lab"}, false,
+			`"lab" would have more than 23 queues below it`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, err := DecideSetQueue(known(c.there...), record.DefaultConfig(), "new", c.set)
 			if (err == nil) != c.ok || err != nil && !errors.Is(err, record.ErrQueue) {
 				t.Fatalf("%v", err)
+			}
+			if c.says != "" && !strings.Contains(err.Error(), c.says) {
+				t.Errorf("it is told as %q", err)
 			}
 			if held := len(d.Holds); c.ok && (c.set.Parent != "") != (held == len(c.there)+1) {
 				t.Errorf("%d queues are held as they were", held)

@@ -52,6 +52,13 @@ func (s *stage) set(d *datadriven.TestData) {
 		change[record.Queue](s, d, record.QueueKey(name))
 	case "task":
 		change[record.Task](s, d, record.TaskKey(name, task))
+	case "waiting": // its place in the queue is another then
+		job, _ := s.records[record.JobKey(name)].(record.Job)
+		of, _ := s.records[record.TaskKey(name, task)].(record.Task)
+		w := record.WaitingOf(job, of)
+		delete(s.records, record.WaitKey(job.Queue, w))
+		s.merge(d, &w)
+		s.records[record.WaitKey(job.Queue, w)] = w
 	case "cluster":
 		change[record.Cluster](s, d, record.ClusterKey(id))
 	case "attempt":
