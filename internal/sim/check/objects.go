@@ -67,6 +67,9 @@ func (c *Checker) Granted(m *Machine, what, uri string, began int) {
 	}
 }
 
+// Over says whether the attempt of a machine is over.
+func (c *Checker) Over(m *Machine) bool { return c.over(m, c.Steps+1) }
+
 // over says whether an attempt was over before a step.
 func (c *Checker) over(m *Machine, began int) bool {
 	s := c.Jobs[record.ClusterJob(m.Cluster)]
