@@ -5,6 +5,7 @@ package dagtest
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -40,6 +41,57 @@ func Errors(t *testing.T, file string, parse Parse) {
 		}
 		return err.Error() + "\n"
 	})
+}
+
+// Stories plays the files below testdata/stories. Each of the commands tells what a file is read as, or what is wrong
+// with it; where [FIELD] tells the line of the file read before that is named when no machine has the FIELD that a task
+// asks for.
+func Stories(t *testing.T, parse Parse, commands map[string]func(*testing.T, *dag.Job) string) {
+	datadriven.Walk(t, filepath.Join("testdata", "stories"), func(t *testing.T, path string) {
+		var j *dag.Job
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			if d.Cmd == "where" {
+				return where(j, d)
+			}
+			tell := commands[d.Cmd]
+			if tell == nil {
+				d.Fatalf(t, "unknown command %s", d.Cmd)
+			}
+			read, err := parse("job.yaml", []byte(d.Input))
+			if err != nil {
+				return err.Error() + "\n"
+			}
+			j = read
+			return tell(t, j)
+		})
+	})
+}
+
+func where(j *dag.Job, d *datadriven.TestData) string {
+	field := ""
+	for _, arg := range d.CmdArgs {
+		field = arg.Key
+	}
+	var b strings.Builder
+	for i := range j.Tasks {
+		fmt.Fprintln(&b, j.ErrorAt(i, 0, field, "no machine has it", ""))
+	}
+	return b.String()
+}
+
+// Lines are those of a job in the native form, but for what every job has.
+func Lines(t *testing.T, j *dag.Job) (lines []string) {
+	t.Helper()
+	text, err := native.Marshal(j)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if s := strings.TrimRight(line, "\n"); s != "apiVersion: tradewind/v1" && s != "objective: cost" {
+			lines = append(lines, s)
+		}
+	}
+	return lines
 }
 
 // Workflows reads the files in testdata/workflows and compares what it got of them, in the native form, with
