@@ -1,19 +1,18 @@
-// Package kubedeploy puts the broker into a cluster of Kubernetes, or takes it out: the objects of the Helm chart in
-// deploy/helm, rendered here and applied by server-side apply.
+// Package kubedeploy installs the broker in a Kubernetes cluster and removes it again. It applies the objects of the Helm
+// chart in deploy/helm by server-side apply.
+//
+// The program has no template engine, as text/template makes the linker keep every exported method of every linked type.
+// objects.yaml is the chart rendered with placeholders, and Render fills it in; a test renders the chart
+// with the same values and compares.
 package kubedeploy
 
 import (
 	"bytes"
-	"cmp"
+	_ "embed"
 	"errors"
-	"fmt"
 	"io"
-	"io/fs"
-	"path"
 	"slices"
-	"strconv"
 	"strings"
-	"text/template"
 
 	"go.yaml.in/yaml/v3"
 
@@ -21,7 +20,19 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/kubeapi"
 )
 
-// Values are those of the chart (deploy/helm/tradewind/values.yaml).
+// The placeholders of objects.yaml.
+const (
+	namespaceHere    = "NAMESPACE"
+	podNamespaceHere = "POD-NS"
+)
+
+// template is the chart with every option on and placeholders for its values.
+// `go test ./internal/kubedeploy -run TestTemplateIsTheChart -rewrite` writes it.
+//
+//go:embed objects.yaml
+var template []byte
+
+// Values are the values of the chart (deploy/helm/tradewind/values.yaml).
 type Values struct {
 	Image            string   `yaml:"image"`
 	ImagePullSecrets []string `yaml:"imagePullSecrets"`
@@ -29,26 +40,26 @@ type Values struct {
 	Clouds           []string `yaml:"clouds"`
 	PublicURL        string   `yaml:"publicURL"`
 	PodNamespaces    []string `yaml:"podNamespaces"`
-	// PlaceholderPriority makes the PriorityClass of placeholders.
+	// PlaceholderPriority adds the PriorityClass of placeholder pods.
 	PlaceholderPriority bool      `yaml:"placeholderPriority"`
 	Storage             Storage   `yaml:"storage"`
 	Resources           Resources `yaml:"resources"`
 	Callers             []string  `yaml:"callers"`
 }
 
-// Storage is the broker's volume.
+// Storage describes the broker's volume.
 type Storage struct {
 	Size      string `yaml:"size"` // a quantity of Kubernetes
 	ClassName string `yaml:"className"`
 }
 
-// Resources are what the broker's pod asks for, quantities of Kubernetes.
+// Resources are the requests of the broker's pod, as quantities of Kubernetes.
 type Resources struct {
 	CPU    string `yaml:"cpu"`
 	Memory string `yaml:"memory"`
 }
 
-// Defaults are the values of the chart that nobody sets.
+// Defaults returns the default values of the chart.
 func Defaults() (Values, error) {
 	var v Values
 	body, err := chart.Chart.ReadFile("tradewind/values.yaml")
@@ -60,86 +71,114 @@ func Defaults() (Values, error) {
 	return v, err
 }
 
-// Render are the objects of a deployment into a namespace, in the order in which they are made.
+// Render returns the objects of a deployment into a namespace, in the order in which they are created.
 func Render(namespace string, v Values) ([]kubeapi.Object, error) {
-	var raw map[string]any
-	body, err := yaml.Marshal(v)
-	if err == nil {
-		err = yaml.Unmarshal(body, &raw)
+	if v.Image == "" {
+		return nil, errors.New("image has to be set: the one that deploy/Dockerfile builds")
 	}
+	objects, err := Decode(template)
 	if err != nil {
 		return nil, err
 	}
-	given := map[string]any{"Values": raw, "Release": map[string]any{"Namespace": namespace, "Name": "tradewind"}}
 	var out []kubeapi.Object
-	for _, pattern := range []string{"tradewind/crds/*.yaml", "tradewind/templates/*.yaml"} {
-		files, err := fs.Glob(chart.Chart, pattern)
-		if err != nil {
-			return nil, err
+	for _, o := range objects {
+		o = replace(o, namespaceHere, namespace)
+		switch kind := o.Text("kind"); {
+		case kind == "Namespace" && !v.CreateNamespace, kind == "PriorityClass" && !v.PlaceholderPriority:
+			continue
+		case o.Text("metadata", "namespace") == podNamespaceHere:
+			for _, ns := range v.PodNamespaces {
+				out = append(out, replace(o, podNamespaceHere, ns))
+			}
+			continue
+		case kind == "NetworkPolicy":
+			admit(o, slices.Concat(v.PodNamespaces, v.Callers))
+		case kind == "StatefulSet":
+			configure(o, v)
 		}
-		for _, file := range files {
-			text, err := chart.Chart.ReadFile(file)
-			if err != nil {
-				return nil, err
-			}
-			if path.Base(path.Dir(file)) == "templates" {
-				if text, err = expand(file, text, given); err != nil {
-					return nil, err
-				}
-			}
-			objects, err := Decode(text)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", file, err)
-			}
-			out = append(out, objects...)
-		}
+		out = append(out, o)
 	}
-	slices.SortStableFunc(out, func(a, b kubeapi.Object) int { return cmp.Compare(rank(a), rank(b)) })
 	return out, nil
 }
 
-// rank says what is made first.
-func rank(o kubeapi.Object) int {
-	order := []string{"Namespace", "CustomResourceDefinition", "PriorityClass", "ServiceAccount", "Role",
-		"ClusterRole", "RoleBinding", "ClusterRoleBinding", "NetworkPolicy", "Service", "PodDisruptionBudget"}
-	if i := slices.Index(order, o.Text("kind")); i >= 0 {
-		return i
+// admit lets the pods of some namespaces call the broker.
+func admit(policy kubeapi.Object, namespaces []string) {
+	from := []any{map[string]any{"podSelector": map[string]any{}}}
+	for _, ns := range namespaces {
+		from = append(from, map[string]any{"namespaceSelector": map[string]any{
+			"matchLabels": map[string]any{"kubernetes.io/metadata.name": ns},
+		}})
 	}
-	return len(order)
+	first(policy, "spec", "ingress")["from"] = from
 }
 
-// expand renders a template with the functions of Helm's that the chart uses.
-func expand(name string, text []byte, given any) ([]byte, error) {
-	t, err := template.New(name).Option("missingkey=error").Funcs(template.FuncMap{
-		"quote": func(v any) string { return strconv.Quote(fmt.Sprint(v)) },
-		"join": func(sep string, list []any) string {
-			words := make([]string, len(list))
-			for i, v := range list {
-				words[i] = fmt.Sprint(v)
-			}
-			return strings.Join(words, sep)
-		},
-		"required": func(why string, v any) (any, error) {
-			if v == nil || v == "" {
-				return nil, errors.New(why)
-			}
-			return v, nil
-		},
-	}).Parse(string(text))
-	if err != nil {
-		return nil, err
+// configure sets what the values say of the broker's pod and its volume.
+func configure(set kubeapi.Object, v Values) {
+	pod, _ := set.At("spec", "template", "spec").(map[string]any)
+	if len(v.ImagePullSecrets) > 0 {
+		var names []any
+		for _, s := range v.ImagePullSecrets {
+			names = append(names, map[string]any{"name": s})
+		}
+		pod["imagePullSecrets"] = names
 	}
-	var b bytes.Buffer
-	err = t.Execute(&b, given)
-	return b.Bytes(), err
+	broker := first(pod, "containers")
+	broker["image"] = v.Image
+	args, _ := broker["args"].([]any)
+	if len(v.Clouds) > 0 {
+		args = append(args, "--clouds="+strings.Join(v.Clouds, ","))
+	}
+	if v.PublicURL != "" {
+		args = append(args, "--public-url="+v.PublicURL)
+	}
+	broker["args"] = args
+	broker["resources"] = map[string]any{"requests": map[string]any{"cpu": v.Resources.CPU, "memory": v.Resources.Memory}}
+
+	claim, _ := first(set, "spec", "volumeClaimTemplates")["spec"].(map[string]any)
+	if v.Storage.ClassName != "" {
+		claim["storageClassName"] = v.Storage.ClassName
+	}
+	claim["resources"] = map[string]any{"requests": map[string]any{"storage": v.Storage.Size}}
 }
 
-// Decode reads the objects of a file.
+// first returns the first element of a list of objects; objects.yaml has one.
+func first(o kubeapi.Object, path ...string) map[string]any {
+	list, _ := o.At(path...).([]any)
+	m, _ := list[0].(map[string]any)
+	return m
+}
+
+// replace returns a copy of an object in which every string has to in place of from.
+func replace(o kubeapi.Object, from, to string) kubeapi.Object {
+	out := make(kubeapi.Object, len(o))
+	for k, v := range o {
+		out[k] = replaceIn(v, from, to)
+	}
+	return out
+}
+
+func replaceIn(v any, from, to string) any {
+	switch v := v.(type) {
+	case string:
+		return strings.ReplaceAll(v, from, to)
+	case []any:
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = replaceIn(v[i], from, to)
+		}
+		return out
+	case map[string]any:
+		return map[string]any(replace(v, from, to))
+	}
+	return v
+}
+
+// Decode reads the objects of a YAML file.
 func Decode(text []byte) ([]kubeapi.Object, error) {
 	var out []kubeapi.Object
 	dec := yaml.NewDecoder(bytes.NewReader(text))
 	for {
-		var o map[string]any // not an Object, of which the maps in it would be, too
+		var o map[string]any // not an Object: the maps inside would become Objects, too
 		err := dec.Decode(&o)
 		if errors.Is(err, io.EOF) {
 			return out, nil
@@ -153,7 +192,7 @@ func Decode(text []byte) ([]kubeapi.Object, error) {
 	}
 }
 
-// Print writes objects as one file of YAML.
+// Print writes objects as one YAML file.
 func Print(w io.Writer, objects []kubeapi.Object) error {
 	for i, o := range objects {
 		if i > 0 {
