@@ -16,6 +16,9 @@ PEERS      := $(TOOLS)/bench-optimizer/venv
 # Of the functions: what they run on. The rehearsal builds them for this machine.
 LAMBDA_ARCH ?= arm64
 AGENT_ARCHS ?= amd64 arm64
+# grpc's debug pages have templates, which make the linker keep every method of every type.
+TAGS       := grpcnotrace,lambda.norpc
+LDFLAGS     = -s -w -X main.version=$(VERSION)
 VERSION    ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
 .DEFAULT_GOAL := help
@@ -25,11 +28,10 @@ help: ## Show this help
 	@grep -hE '^[a-z][a-z-]*:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  \033[1m%-18s\033[0m %s\n", $$1, $$2}'
 
 .PHONY: build
-build: ## Build bin/tradewind, and bin/tradewind-agent for machines on this computer
+build: ## Build bin/tradewind, bin/tradewind-lab (research tools) and bin/tradewind-agent
 	@mkdir -p bin
-	$(GO) build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o $(BIN) ./cmd/tradewind
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" \
-	  -o $(dir $(BIN))tradewind-agent ./cmd/tradewind-agent
+	$(GO) build -trimpath -tags $(TAGS) -ldflags "$(LDFLAGS)" -o bin/ ./cmd/tradewind ./cmd/tradewind-lab
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "$(LDFLAGS)" -o bin/ ./cmd/tradewind-agent
 
 .PHONY: run
 run: build ## Plan and run the demonstration: a full zone, a spot interruption, a resumed checkpoint
@@ -47,6 +49,7 @@ test-go: ## Run the tests that need Go alone; those on emulators skip where none
 	GOOS=windows $(GO) build -o /dev/null ./cmd/tradewind
 	$(GO) test -race -timeout 20m $$($(GO) list $(PACKAGES) | grep -vE '$(ONE_GOROUTINE)')
 	$(GO) test -timeout 20m $$($(GO) list $(PACKAGES) | grep -E '$(ONE_GOROUTINE)')
+	cd bench && $(GO) vet ./... && $(GO) test ./...
 
 .PHONY: test-short
 test-short: ## Run the quick tests without the race detector
@@ -114,7 +117,7 @@ HOST_LAMBDA := $(if $(filter amd64,$(HOST_ARCH)),x86_64,$(HOST_ARCH))
 
 .PHONY: rehearse-setup
 rehearse-setup: emulators
-	@$(GO) run ./bench/lambda -build -any-size -arch $(HOST_ARCH) -out $(REHEARSAL)/lambda
+	@$(GO) run ./internal/lambdabuild/build-functions -any-size -arch $(HOST_ARCH) -out $(REHEARSAL)/lambda
 	GOOS=linux GOARCH=$(HOST_ARCH) CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" \
 	  -o $(REHEARSAL)/agent/amd64/tradewind-agent ./cmd/tradewind-agent
 	@mkdir -p $(REHEARSAL)/agent/arm64 && \
@@ -201,75 +204,80 @@ fuzz: ## Run every fuzz target for ten seconds
 	    echo "$$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime 10s $$pkg || exit 1; \
 	  done; done
 
+.PHONY: bench-build
+bench-build: ## Build the benchmarks into bin/bench
+	@mkdir -p bin/bench
+	$(GO) build -C bench -o ../bin/bench/ ./...
+
 .PHONY: bench
-bench: build ## Run the benchmarks and write bench/RESULTS.md
-	$(GO) run ./bench/run -out bench/RESULTS.md
+bench: build bench-build ## Run the benchmarks and write bench/RESULTS.md
+	bin/bench/run -out bench/RESULTS.md
 
 .PHONY: lambda
 lambda: ## Build the Lambda functions into dist/lambda/NAME/bootstrap; fails above 20 MB (LAMBDA_ARCH=arm64)
-	@$(GO) run ./bench/lambda -build -arch $(LAMBDA_ARCH) -out dist/lambda
+	@$(GO) run ./internal/lambdabuild/build-functions -arch $(LAMBDA_ARCH) -out dist/lambda
 
 .PHONY: bench-placement
-bench-placement: build $(PEERS)/installed ## Place the contest's and the paper's clusters beside the baselines; writes its section of bench/RESULTS.md
-	$(GO) run ./bench/placement -report bench/RESULTS.md
+bench-placement: bench-build build $(PEERS)/installed ## Place the contest's and the paper's clusters beside the baselines; writes its section of bench/RESULTS.md
+	bin/bench/placement -report bench/RESULTS.md
 
 .PHONY: bench-scheduler
-bench-scheduler: ## Measure sessions up to 100,000 tasks and replay a recorded GPU cluster; writes its section of bench/RESULTS.md
-	$(GO) run ./bench/scheduler -report bench/RESULTS.md
+bench-scheduler: bench-build ## Measure sessions up to 100,000 tasks and replay a recorded GPU cluster; writes its section of bench/RESULTS.md
+	bin/bench/scheduler -report bench/RESULTS.md
 
 .PHONY: bench-bidding
-bench-bidding: build ## Replay recorded prices and availability under every policy; writes its section of bench/RESULTS.md
-	$(GO) run ./bench/bidding -report bench/RESULTS.md
+bench-bidding: bench-build build ## Replay recorded prices and availability under every policy; writes its section of bench/RESULTS.md
+	bin/bench/bidding -report bench/RESULTS.md
 
 .PHONY: docs
 docs: ## Build the documentation as a site into dist/docs; a link that leads nowhere fails (scripts/docs.sh serve shows it)
 	scripts/docs.sh build
 
 .PHONY: docs-plots
-docs-plots: ## Draw the plots of docs/bidding.md anew
-	$(GO) run ./bench/bidding -plots docs/plots
+docs-plots: bench-build ## Draw the plots of docs/bidding.md anew
+	bin/bench/bidding -plots docs/plots
 
 .PHONY: bench-limits
-bench-limits: emulators ## Play the limits of a large deployment, in one process and on DynamoDB Local, with requests counted; writes its section of bench/RESULTS.md
-	$(GO) run ./bench/limits -report bench/RESULTS.md
+bench-limits: bench-build emulators ## Play the limits of a large deployment, in one process and on DynamoDB Local, with requests counted; writes its section of bench/RESULTS.md
+	bin/bench/limits -report bench/RESULTS.md
 
 .PHONY: bench-parsync
-bench-parsync: emulators ## Have up to 8 processes place tasks on one pool over one table on DynamoDB Local, beside the wind tunnel; writes its section of bench/RESULTS.md
-	$(GO) run ./bench/parsync -report bench/RESULTS.md
+bench-parsync: bench-build emulators ## Have up to 8 processes place tasks on one pool over one table on DynamoDB Local, beside the wind tunnel; writes its section of bench/RESULTS.md
+	bin/bench/parsync -report bench/RESULTS.md
 
 .PHONY: bench-failover
-bench-failover: ## Measure how long it takes from a cloud's refusal to the next launch on another; writes its section of bench/RESULTS.md
-	$(GO) run ./bench/failover -report bench/RESULTS.md
+bench-failover: bench-build ## Measure how long it takes from a cloud's refusal to the next launch on another; writes its section of bench/RESULTS.md
+	bin/bench/failover -report bench/RESULTS.md
 
 .PHONY: bench-shell
-bench-shell: build ## Measure from key to echo on a machine, beside ssh, which needs sshd; writes its section of bench/RESULTS.md
-	$(GO) run ./bench/shell -tradewind $(BIN) -report bench/RESULTS.md
+bench-shell: bench-build build ## Measure from key to echo on a machine, beside ssh, which needs sshd; writes its section of bench/RESULTS.md
+	bin/bench/shell -tradewind $(BIN) -report bench/RESULTS.md
 
 .PHONY: bench-kube
-bench-kube: kube build ## Bind 10,000 pods in gangs of 1 to 64 on 1,000 nodes that KWOK plays, by the broker's gates, beside kubectl apply, and by the cluster's own scheduler of gangs (half an hour); writes its section of bench/RESULTS.md
+bench-kube: bench-build kube build ## Bind 10,000 pods in gangs of 1 to 64 on 1,000 nodes that KWOK plays, by the broker's gates, beside kubectl apply, and by the cluster's own scheduler of gangs (half an hour); writes its section of bench/RESULTS.md
 	$(MAKE) agent AGENT_ARCHS=$(shell $(GO) env GOARCH)
-	$(GO) run ./bench/kube -report bench/RESULTS.md
+	bin/bench/kube -report bench/RESULTS.md
 
 .PHONY: bench-failover-aws
 bench-failover-aws: rehearse-clouds-setup ## The same by the Lambda functions on the emulated AWS (half an hour); writes its section of bench/RESULTS.md
 	$(REHEARSAL)/rehearse -clouds -refusals 200 -assembly $(REHEARSAL)/cdk-clouds.out -assets $(REHEARSAL) -results bench/RESULTS.md
 
 .PHONY: bench-data
-bench-data: emulators ## Move files beside rclone and s5cmd, and pass them on between nodes (half an hour, 40 GB of disk); writes its section of bench/RESULTS.md
+bench-data: bench-build emulators ## Move files beside rclone and s5cmd, and pass them on between nodes (half an hour, 40 GB of disk); writes its section of bench/RESULTS.md
 	scripts/bench-data.sh
-	$(GO) run ./bench/data -report bench/RESULTS.md
+	bin/bench/data -report bench/RESULTS.md
 
 .PHONY: bench-lambda
-bench-lambda: ## Measure size, cold start and memory of the Lambda functions; writes its section of bench/RESULTS.md
-	@$(GO) run ./bench/lambda -report bench/RESULTS.md
+bench-lambda: bench-build ## Measure size, cold start and memory of the Lambda functions; writes its section of bench/RESULTS.md
+	@bin/bench/lambda -report bench/RESULTS.md
 
 .PHONY: bench-optimizer
-bench-optimizer: $(PEERS)/installed ## Solve the same models with the optimizer and its peers (half an hour); writes its section of bench/RESULTS.md
-	$(GO) run ./bench/optimizer -results bench/RESULTS.md -detail bench/optimizer/RESULTS.md
+bench-optimizer: bench-build $(PEERS)/installed ## Solve the same models with the optimizer and its peers (half an hour); writes its section of bench/RESULTS.md
+	bin/bench/optimizer -results bench/RESULTS.md -detail bench/optimizer/RESULTS.md
 
 .PHONY: bench-optimizer-quick
-bench-optimizer-quick: $(PEERS)/installed ## The same on a part of the grid, printed
-	$(GO) run ./bench/optimizer -quick
+bench-optimizer-quick: bench-build $(PEERS)/installed ## The same on a part of the grid, printed
+	bin/bench/optimizer -quick
 
 $(PEERS)/installed: bench/optimizer/requirements.txt
 	python3 -m venv $(PEERS)

@@ -42,7 +42,7 @@ cat >"$work/.ko.yaml" <<CONFIG
 builds:
   - main: ./cmd/tradewind
     env: [CGO_ENABLED=0]
-    flags: [-trimpath]
+    flags: [-trimpath, "-tags=grpcnotrace,lambda.norpc"]
     ldflags: ["-s -w -X main.version=$version"]
 CONFIG
 build=(env KO_CONFIG_PATH="$work" SOURCE_DATE_EPOCH="$(git log -1 --format=%ct)" ko build --bare --platform=linux/amd64,linux/arm64

@@ -14,7 +14,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/bench/report"
+	"github.com/tradewind-broker/tradewind/internal/benchreport"
 	"github.com/tradewind-broker/tradewind/pkg/bidding"
 	"github.com/tradewind-broker/tradewind/pkg/bidding/backtest"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
@@ -44,8 +44,8 @@ func main() {
 }
 
 func measure(ctx context.Context, data, results string) error {
-	var rows []report.Row
-	for _, part := range []func(context.Context, string) ([]report.Row, error){bids, availability, held,
+	var rows []benchreport.Row
+	for _, part := range []func(context.Context, string) ([]benchreport.Row, error){bids, availability, held,
 		workflows, table} {
 		more, err := part(ctx, data)
 		if err != nil {
@@ -55,21 +55,21 @@ func measure(ctx context.Context, data, results string) error {
 	}
 	body := "Costs are means over the runs of each run's cost as a multiple of what the clairvoyant pays for the " +
 		"same run; `-o json` has the\n" +
-		"ratio of the mean costs as well. How they are counted is in docs/bidding.md.\n\n" + report.Table(rows)
+		"ratio of the mean costs as well. How they are counted is in docs/bidding.md.\n\n" + benchreport.Table(rows)
 	if results == "" {
-		fmt.Println(report.Section("Bidding", body, time.Now()))
+		fmt.Println(benchreport.Section("Bidding", body, time.Now()))
 		return nil
 	}
-	return report.Write(results, "Bidding", body, time.Now())
+	return benchreport.Write(results, "Bidding", body, time.Now())
 }
 
 // bids replays the spot markets of AWS in 2016.
-func bids(ctx context.Context, data string) ([]report.Row, error) {
+func bids(ctx context.Context, data string) ([]benchreport.Row, error) {
 	markets, err := market.ReadMarkets(os.DirFS(filepath.Join(data, "spot-prices", "aws-2016")))
 	if err != nil {
 		return nil, err
 	}
-	var rows []report.Row
+	var rows []benchreport.Row
 	for _, d := range []struct {
 		hours  int
 		target string
@@ -85,14 +85,14 @@ func bids(ctx context.Context, data string) ([]report.Row, error) {
 			return nil, err
 		}
 		ours, next := r.Policies[backtest.Markov], bestBaseline(r.Policies)
-		rows = append(rows, report.Row{
+		rows = append(rows, benchreport.Row{
 			What:   fmt.Sprintf("24 h of work by %d h on the AWS markets of 2016, × clairvoyant", d.hours),
 			Target: d.target + ", below every baseline", Got: fmt.Sprintf("%.4f (%.4f of the mean costs); next best "+
 				"%s %.4f (%.4f); a chain of 24 levels that has seen it all %.4f (%.4f); %d misses in %d runs",
 				ours.ToClairvoyant, ours.USDToClairvoyant, next, r.Policies[next].ToClairvoyant,
 				r.Policies[next].USDToClairvoyant, informed.Policies[backtest.Markov].ToClairvoyant,
 				informed.Policies[backtest.Markov].USDToClairvoyant, misses(r.Policies), r.Runs),
-			Command: fmt.Sprintf("bin/tradewind backtest bid --prices ../shared/data/spot-prices/aws-2016 --work 24h "+
+			Command: fmt.Sprintf("bin/tradewind-lab backtest bid --prices ../shared/data/spot-prices/aws-2016 --work 24h "+
 				"--deadline %dh --every 6h --train 0.5", d.hours),
 		})
 	}
@@ -121,14 +121,14 @@ func misses(policies map[string]backtest.Result) (n int) {
 }
 
 // availability replays the traces of V100 machines, each zone on its own and together.
-func availability(ctx context.Context, data string) ([]report.Row, error) {
+func availability(ctx context.Context, data string) ([]benchreport.Row, error) {
 	traces, err := market.ReadTraces(os.DirFS(filepath.Join(data, "spot-availability", "availability")))
 	if err != nil {
 		return nil, err
 	}
-	const command = "bin/tradewind backtest availability --traces ../shared/data/spot-availability/availability " +
+	const command = "bin/tradewind-lab backtest availability --traces ../shared/data/spot-availability/availability " +
 		"--work 48h --deadline %s"
-	var rows []report.Row
+	var rows []benchreport.Row
 	for _, d := range []struct {
 		times    float64
 		deadline string
@@ -148,7 +148,7 @@ func availability(ctx context.Context, data string) ([]report.Row, error) {
 		}
 		o.Informed = false
 		ours, theirs := r.Policies[backtest.Markov], r.Policies[backtest.UniformProgress]
-		rows = append(rows, report.Row{
+		rows = append(rows, benchreport.Row{
 			What:   fmt.Sprintf("availability traces, one zone, deadline %v × the work, × clairvoyant", d.times),
 			Target: "1.08",
 			Got: fmt.Sprintf("%.4f; Uniform Progress %.4f; ours having seen it all %.4f; %d misses in %d runs",
@@ -162,7 +162,7 @@ func availability(ctx context.Context, data string) ([]report.Row, error) {
 		}
 		ours = r.Policies[backtest.Markov]
 		saved := func(name string) float64 { return 100 * (1 - ours.USD/r.Policies[name].USD) }
-		rows = append(rows, report.Row{
+		rows = append(rows, benchreport.Row{
 			What:   fmt.Sprintf("the same across zones, cheaper than Uniform Progress in %% at %v ×", d.times),
 			Target: "15",
 			Got: fmt.Sprintf(
@@ -176,12 +176,12 @@ func availability(ctx context.Context, data string) ([]report.Row, error) {
 }
 
 // held replays all traces, those of machines that were held until they were taken as well, each zone on its own.
-func held(ctx context.Context, data string) ([]report.Row, error) {
+func held(ctx context.Context, data string) ([]benchreport.Row, error) {
 	traces, err := market.ReadTraces(os.DirFS(filepath.Join(data, "spot-availability")))
 	if err != nil {
 		return nil, err
 	}
-	var rows []report.Row
+	var rows []benchreport.Row
 	for _, d := range []struct {
 		times    float64
 		deadline string
@@ -199,13 +199,13 @@ func held(ctx context.Context, data string) ([]report.Row, error) {
 		if err != nil {
 			return nil, err
 		}
-		rows = append(rows, report.Row{
+		rows = append(rows, benchreport.Row{
 			What: fmt.Sprintf("all traces, of held machines as well, one zone, deadline %v × the work, × clairvoyant",
 				d.times), Target: "1.08",
 			Got: fmt.Sprintf("%.4f; ours having seen it all %.4f; %d misses in %d runs",
 				r.Policies[backtest.Markov].ToClairvoyant,
 				informed.Policies[backtest.Markov].ToClairvoyant, misses(r.Policies), r.Runs),
-			Command: "bin/tradewind backtest availability --traces ../shared/data/spot-availability --work 48h " +
+			Command: "bin/tradewind-lab backtest availability --traces ../shared/data/spot-availability --work 48h " +
 				"--deadline " + d.deadline,
 		})
 	}
@@ -213,12 +213,12 @@ func held(ctx context.Context, data string) ([]report.Row, error) {
 }
 
 // workflows makes the paper's experiment with its five workflows.
-func workflows(ctx context.Context, data string) ([]report.Row, error) {
+func workflows(ctx context.Context, data string) ([]benchreport.Row, error) {
 	markets, err := market.ReadMarkets(os.DirFS(filepath.Join(data, "spot-prices", "aws-2016")))
 	if err != nil {
 		return nil, err
 	}
-	var rows []report.Row
+	var rows []benchreport.Row
 	toAIB, least, most, missed := 0.0, math.Inf(1), 0.0, 0
 	files := []string{"CyberShake_30", "Epigenomics_24", "Inspiral_30", "Montage_25", "Sipht_30"}
 	for _, name := range files {
@@ -235,15 +235,15 @@ func workflows(ctx context.Context, data string) ([]report.Row, error) {
 		ours, paper := r.Policies[backtest.Markov], r.Policies[backtest.BFRC]
 		toAIB += ours.ToAIB / float64(len(files))
 		least, most, missed = min(least, ours.ToOnDemand), max(most, ours.ToOnDemand), missed+misses(r.Policies)
-		rows = append(rows, report.Row{
+		rows = append(rows, benchreport.Row{
 			What: name + " on spot, × AIB", Target: "",
 			Got: fmt.Sprintf("%.4f (BFRC %.4f); %.1f%% of on-demand (BFRC %.1f%%)", ours.ToAIB, paper.ToAIB,
 				100*ours.ToOnDemand, 100*paper.ToOnDemand),
-			Command: fmt.Sprintf("bin/tradewind backtest workflow --dag ../shared/data/workflows/dax/%s.xml.gz "+
+			Command: fmt.Sprintf("bin/tradewind-lab backtest workflow --dag ../shared/data/workflows/dax/%s.xml.gz "+
 				"--prices ../shared/data/spot-prices/aws-2016", name),
 		})
 	}
-	return append(rows, report.Row{
+	return append(rows, benchreport.Row{
 		What: "the five workflows, mean × AIB and share of on-demand", Target: "0.90; 10 to 20%",
 		Got:     fmt.Sprintf("%.4f; %.1f to %.1f%%; %d misses", toAIB, 100*least, 100*most, missed),
 		Command: "make bench-bidding",
@@ -251,7 +251,7 @@ func workflows(ctx context.Context, data string) ([]report.Row, error) {
 }
 
 // table builds the table of 64 levels a few times; the median is what counts.
-func table(ctx context.Context, _ string) ([]report.Row, error) {
+func table(ctx context.Context, _ string) ([]benchreport.Row, error) {
 	const levels, hours, times = 64, 168, 21
 	m := bidding.Model{OnDemandUSD: 1, USD: make([]float32, levels), P: make([]float32, levels*levels)}
 	for s := range levels {
@@ -277,7 +277,7 @@ func table(ctx context.Context, _ string) ([]report.Row, error) {
 	if took[0] <= 0 {
 		return nil, errors.New("the clock stands still")
 	}
-	return []report.Row{{
+	return []benchreport.Row{{
 		What: "a table of 64 levels × 168 h of work × 168 h, one thread", Target: "10 ms",
 		Got: fmt.Sprintf("%.1f ms (median of %d, least %.1f)", took[times/2].Seconds()*1e3, times,
 			took[0].Seconds()*1e3), Command: "go test -bench Build ./pkg/bidding",

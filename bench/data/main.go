@@ -3,7 +3,7 @@
 // processor time and memory of each, and the ratio to the faster peer. The programs take turns; every byte that
 // arrived is compared.
 //
-//	go run ./bench/data -report bench/RESULTS.md
+//	bin/bench/data -report bench/RESULTS.md
 //
 // Ours runs as a process of its own that asks the benchmark for grants as an agent asks the broker. Servers and
 // programs share the machine, so that a program that needs less of the processor is also faster.
@@ -21,7 +21,7 @@ import (
 	"regexp"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/bench/report"
+	"github.com/tradewind-broker/tradewind/internal/benchreport"
 	"github.com/tradewind-broker/tradewind/pkg/agent/proc"
 )
 
@@ -87,16 +87,16 @@ func command(ctx context.Context, args []string) error {
 		return err
 	}
 	const title = "Data"
-	body = fmt.Sprintf("`go run ./bench/data -size %d -large %d -files %d -repeat %d -nodes %d -enough %s`. Medians; "+
+	body = fmt.Sprintf("`bin/bench/data -size %d -large %d -files %d -repeat %d -nodes %d -enough %s`. Medians; "+
 		"programs and servers share the processors. \"tradewind\" keeps a manifest with the digest of "+
 		"every byte and bundles small files; "+
 		"\"plain objects\" is one object a file, as the peers have it.\n\n",
 		*size, s.large, s.small, s.repeat, s.nodes, s.enough) + body
-	fmt.Println(report.Section(title, body, time.Now()))
+	fmt.Println(benchreport.Section(title, body, time.Now()))
 	if *page == "" {
 		return nil
 	}
-	return report.Write(*page, title, body, time.Now())
+	return benchreport.Write(*page, title, body, time.Now())
 }
 
 // measure makes the files, starts the servers and holds the contests.

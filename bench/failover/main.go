@@ -11,7 +11,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/bench/report"
+	"github.com/tradewind-broker/tradewind/internal/benchreport"
 )
 
 func main() {
@@ -41,10 +41,10 @@ func run(ctx context.Context, n int, page string) error {
 	}
 	body := describe(hops)
 	if page == "" {
-		_, err := fmt.Println(report.Section(title, body, time.Now()))
+		_, err := fmt.Println(benchreport.Section(title, body, time.Now()))
 		return err
 	}
-	return report.Write(page, title, body, time.Now())
+	return benchreport.Write(page, title, body, time.Now())
 }
 
 // describe makes the section's body.
@@ -62,7 +62,7 @@ func describe(hops []hop) string {
 	const command = "make bench-failover"
 	return fmt.Sprintf("A job a refusal, %d of them, one after the other: Lambda's cloud has no capacity of the type "+
 		"that the plan chose, the broker plans anew, and asks Google for a machine. From the refusal's arrival to the "+
-		"next call. %d launches were asked for, two a job.\n\n", len(hops), launches) + report.Table([]report.Row{
+		"next call. %d launches were asked for, two a job.\n\n", len(hops), launches) + benchreport.Table([]benchreport.Row{
 		{What: "refusal to the next launch elsewhere, one process, 50th percentile", Got: at(0.5), Command: command},
 		{What: "the same, 99th percentile", Target: "5 s", Got: at(0.99), Command: command},
 		{What: "the same, the longest", Got: at(1), Command: command},

@@ -2,7 +2,7 @@
 // thousand nodes that KWOK plays, of which some are there and the others come as Karpenter makes them. The API server
 // and the scheduler are real. Beside it `kubectl apply` makes the same pods on the same nodes, in the same run.
 //
-//	go run ./bench/kube -report bench/RESULTS.md
+//	bin/bench/kube -report bench/RESULTS.md
 package main
 
 import (
@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/bench/report"
+	"github.com/tradewind-broker/tradewind/internal/benchreport"
 )
 
 // scale is how large the cluster is.
@@ -42,7 +42,7 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	var rows []report.Row
+	var rows []benchreport.Row
 	for i, gang := range strings.Split(*gangs, ",") {
 		m := &measure{scale: s, program: *program, agents: *agents, gang: gang, peer: *peer && i == 0}
 		if err := m.run(ctx); err != nil {
@@ -51,7 +51,7 @@ func main() {
 		}
 		rows = append(rows, m.rows()...)
 	}
-	if err := write(*page, report.Table(rows)); err != nil {
+	if err := write(*page, benchreport.Table(rows)); err != nil {
 		fmt.Fprintln(os.Stderr, "bench-kube:", err)
 		os.Exit(1)
 	}
@@ -61,8 +61,8 @@ const title = "A large cluster of Kubernetes"
 
 func write(page, body string) error {
 	if page == "" {
-		_, err := fmt.Println(report.Section(title, body, time.Now()))
+		_, err := fmt.Println(benchreport.Section(title, body, time.Now()))
 		return err
 	}
-	return report.Write(page, title, body, time.Now())
+	return benchreport.Write(page, title, body, time.Now())
 }

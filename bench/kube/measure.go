@@ -19,7 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/tradewind-broker/tradewind/bench/report"
+	"github.com/tradewind-broker/tradewind/internal/benchreport"
 	"github.com/tradewind-broker/tradewind/internal/kubetest"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/kubernetes"
 )
@@ -292,17 +292,17 @@ func manifest(file string, pods []corev1.Pod) error {
 	return os.WriteFile(file, text, 0o600)
 }
 
-func (m *measure) rows() []report.Row {
+func (m *measure) rows() []benchreport.Row {
 	command := "make bench-kube"
 	if m.scale != full {
-		command = fmt.Sprintf("go run ./bench/kube -pods %d -nodes %d -there %d", m.pods, m.nodes, m.there)
+		command = fmt.Sprintf("bin/bench/kube -pods %d -nodes %d -there %d", m.pods, m.nodes, m.there)
 	}
 	by, kept := "", ""
 	if m.gang != kubernetes.ByGates {
 		by = "gangs bound by `--gang " + m.gang + "`: "
 		kept = " (that all of it had been refused before, its pods show until each is bound)"
 	}
-	rows := []report.Row{
+	rows := []benchreport.Row{
 		{What: fmt.Sprintf("%s%d pods in %d gangs of 1 to 64 on %d nodes, %d of which Karpenter's part made "+
 			"meanwhile: from `tradewind submit` to the last pod bound", by, m.pods, m.gangs, m.there+m.grown, m.grown),
 			Target: "the API server's own pace", Got: seconds(m.ours)},
@@ -314,7 +314,7 @@ func (m *measure) rows() []report.Row {
 			Got: fmt.Sprintf("%.0f MiB; %.0f MiB", m.idle, m.most)},
 	}
 	if m.peer {
-		rows = append(rows, report.Row{What: "the same pods without gates by `kubectl apply`: to its end; to the " +
+		rows = append(rows, benchreport.Row{What: "the same pods without gates by `kubectl apply`: to its end; to the " +
 			"last pod bound", Target: "beside it", Got: seconds(m.made) + "; " + seconds(m.theirs)})
 	}
 	for i := range rows {

@@ -16,7 +16,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/bench/report"
+	"github.com/tradewind-broker/tradewind/internal/benchreport"
+	"github.com/tradewind-broker/tradewind/internal/lambdabuild"
 )
 
 // The targets that RESULTS.md shows beside what was measured.
@@ -62,7 +63,7 @@ func measureAll(ctx context.Context, runs int, page string) error {
 		return err
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
-	names, err := functions()
+	names, err := lambdabuild.Functions()
 	if err != nil {
 		return err
 	}
@@ -72,12 +73,12 @@ func measureAll(ctx context.Context, runs int, page string) error {
 	files := map[string]string{}
 	for _, name := range append([]string{"hello"}, names...) {
 		files[name] = filepath.Join(dir, name)
-		pkg := "./functions/" + name
+		module, pkg := ".", "./functions/"+name
 		if name == "hello" {
-			pkg = "./bench/lambda/hello"
+			module, pkg = "bench", "./lambda/hello"
 		}
 		fmt.Fprintln(os.Stderr, "building", name)
-		if err := build(ctx, pkg, runtime.GOARCH, files[name]); err != nil {
+		if err := lambdabuild.Build(ctx, module, pkg, runtime.GOARCH, files[name]); err != nil {
 			return err
 		}
 	}
@@ -171,18 +172,18 @@ func tell(ctx context.Context, names []string, files map[string]string, starts m
 		"| --- | --- | --- | --- | --- | --- | --- | --- |\n")
 	base := middle(starts["hello"], func(s start) float64 { return ms(s.ready) })
 	for _, name := range append([]string{"hello"}, names...) {
-		size, err := bytesOf(files[name])
+		size, err := lambdabuild.Bytes(files[name])
 		if err != nil {
 			return err
 		}
 		list := starts[name]
 		ready := middle(list, func(s start) float64 { return ms(s.ready) })
 		slowest := slices.MaxFunc(list, func(a, b start) int { return int(a.ready - b.ready) })
-		fmt.Fprintf(&b, "| %s | %.1f MB | %.1f ms | %.1f ms | %.1f ms | %.0f ms | %.0f MB | %.1f× |\n", name, mb(size),
+		fmt.Fprintf(&b, "| %s | %.1f MB | %.1f ms | %.1f ms | %.1f ms | %.0f ms | %.0f MB | %.1f× |\n", name, lambdabuild.MB(size),
 			ready, ms(slowest.ready), middle(list, func(s start) float64 {
 				return ms(s.first)
 			}), middle(list, func(s start) float64 { return ms(s.cpu) }),
-			middle(list, func(s start) float64 { return mb(s.memory) }), ready/base)
+			middle(list, func(s start) float64 { return lambdabuild.MB(s.memory) }), ready/base)
 	}
 	usd, err := costs(ctx)
 	if err != nil {
@@ -193,7 +194,7 @@ func tell(ctx context.Context, names []string, files map[string]string, starts m
 		fmt.Print(b.String())
 		return nil
 	}
-	return report.Write(page, "Lambda functions", b.String(), time.Now())
+	return benchreport.Write(page, "Lambda functions", b.String(), time.Now())
 }
 
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -4,7 +4,7 @@
 // table and behind the gateway of a deployment on AWS, on DynamoDB Local (`make emulators`). What is above its bound
 // fails the command.
 //
-//	go run ./bench/limits -report bench/RESULTS.md
+//	bin/bench/limits -report bench/RESULTS.md
 //
 // Records are written as they would be where having it happen takes minutes. What is measured is the product's own.
 package main
@@ -20,7 +20,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/bench/report"
+	"github.com/tradewind-broker/tradewind/internal/benchreport"
 	"github.com/tradewind-broker/tradewind/internal/emulator"
 	"github.com/tradewind-broker/tradewind/pkg/host"
 	"github.com/tradewind-broker/tradewind/pkg/store"
@@ -54,18 +54,18 @@ func run(ctx context.Context, page, only string) error {
 		"compressed; requests are what a store of DynamoDB's is asked, writes counted, and some hundred of them " +
 		"leave a function most of its time. Every call is the first of its process, with nothing in its caches, but " +
 		"for those that come again. Of DynamoDB Local the time is the emulator's.\n\n"
-	var list []report.Row
+	var list []benchreport.Row
 	var over error
 	for _, r := range rows {
 		list = append(list, r.line())
 		over = errors.Join(over, r.check())
 	}
-	body += report.Table(list)
-	fmt.Println(report.Section(title, body, time.Now()))
+	body += benchreport.Table(list)
+	fmt.Println(benchreport.Section(title, body, time.Now()))
 	if page == "" || only != "" || over != nil {
 		return over
 	}
-	return report.Write(page, title, body, time.Now())
+	return benchreport.Write(page, title, body, time.Now())
 }
 
 // everywhere plays all situations in one process and on AWS.

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/bench/report"
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/benchreport"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/gateway"
 )
@@ -62,7 +62,7 @@ func (r *row) check() error {
 }
 
 // line is the row as the table has it.
-func (r *row) line() report.Row {
+func (r *row) line() benchreport.Row {
 	got := []string{fmt.Sprintf("%s for %s", text.Count(r.requests, "request"), text.Count(r.records, "record"))}
 	if r.units {
 		got = append(got, text.Thousands(int(r.read))+" read and "+text.Count(int(r.write), "write unit"))
@@ -89,7 +89,7 @@ func (r *row) line() report.Row {
 	if r.lambda || r.calls+r.invocations > 0 {
 		target += ", 29 s"
 	}
-	return report.Row{
+	return benchreport.Row{
 		What: r.what + ", " + r.place, Target: target, Command: "make bench-limits",
 		Got: strings.Join(append(got, fmt.Sprintf("%.2f s", r.took.Seconds())), "; "),
 	}

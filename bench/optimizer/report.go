@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	page "github.com/tradewind-broker/tradewind/bench/report"
+	page "github.com/tradewind-broker/tradewind/internal/benchreport"
 )
 
 // report gathers rows and says what they add up to.
@@ -221,7 +221,7 @@ func (r *report) write(o *options) error {
 func (r *report) section() string {
 	command := "make bench-optimizer"
 	if r.quick {
-		command = "go run ./bench/optimizer -quick"
+		command = "bin/bench/optimizer -quick"
 	}
 	var rows []page.Row
 	for _, l := range r.summary() {

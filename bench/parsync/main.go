@@ -2,7 +2,7 @@
 // (`make emulators`), by each policy of the rotation: how many transactions another process made void, and how many
 // placements a second there are, beside what pkg/parsync's wind tunnel expects of as many schedulers.
 //
-//	go run ./bench/parsync -report bench/RESULTS.md
+//	bin/bench/parsync -report bench/RESULTS.md
 //
 // Each process is a real one, this program started anew, with a broker of its own that takes its number from the table
 // as functions on Lambda do, and handles the events that announce tasks of its own jobs.
@@ -18,7 +18,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/bench/report"
+	"github.com/tradewind-broker/tradewind/internal/benchreport"
 	"github.com/tradewind-broker/tradewind/internal/emulator"
 	"github.com/tradewind-broker/tradewind/pkg/host"
 	"github.com/tradewind-broker/tradewind/pkg/parsync"
@@ -90,10 +90,10 @@ func run(ctx context.Context, s sizes, page string) error {
 	}
 	body := describe(s, measured)
 	if page == "" {
-		_, err := fmt.Println(report.Section(title, body, time.Now()))
+		_, err := fmt.Println(benchreport.Section(title, body, time.Now()))
 		return err
 	}
-	return report.Write(page, title, body, time.Now())
+	return benchreport.Write(page, title, body, time.Now())
 }
 
 // all measures every policy with every number of processes.

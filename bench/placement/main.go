@@ -2,7 +2,7 @@
 // evaluation with Tradewind's solvers and with what they are compared with, and writes its section of bench/RESULTS.md.
 // `make bench-placement` calls it.
 //
-// Each run is a process of `tradewind place` on one thread, and what it placed is judged by its verifier. Time is the
+// Each run is a process of `tradewind-lab place` on one thread, and what it placed is judged by its verifier. Time is the
 // clock's and the processor's, reading included: other work on the machine distorts the latter less.
 package main
 
@@ -20,7 +20,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/bench/report"
+	"github.com/tradewind-broker/tradewind/internal/benchreport"
 )
 
 type options struct {
@@ -29,7 +29,7 @@ type options struct {
 
 func main() {
 	var o options
-	flag.StringVar(&o.tradewind, "tradewind", "bin/tradewind", "the program")
+	flag.StringVar(&o.tradewind, "tradewind", "bin/tradewind-lab", "the program")
 	flag.StringVar(&o.data, "data", "../shared/data/cluster-traces/alibaba-tianchi-2018",
 		"folder of the contest's data set")
 	flag.StringVar(&o.python, "python", ".tools/bench-optimizer/venv/bin/python", "an interpreter with OR-Tools")
@@ -91,7 +91,7 @@ func run(ctx context.Context, o *options) error {
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
 	var body strings.Builder
-	fmt.Fprintf(&body, "`make bench-placement`: each row is `tradewind place` on one thread. Violations are by the "+
+	fmt.Fprintf(&body, "`make bench-placement`: each row is `tradewind-lab place` on one thread. Violations are by the "+
 		"independent verifier. "+
 		"Priority is violated where an instance waits although it would fit in place of lower priorities. Seconds "+
 		"include reading.\n")
@@ -110,9 +110,9 @@ func run(ctx context.Context, o *options) error {
 		}
 	}
 	if o.results != "" {
-		return report.Write(o.results, "Placement", body.String(), time.Now())
+		return benchreport.Write(o.results, "Placement", body.String(), time.Now())
 	}
-	_, err = fmt.Println(report.Section("Placement", body.String(), time.Now()))
+	_, err = fmt.Println(benchreport.Section("Placement", body.String(), time.Now()))
 	return err
 }
 

@@ -12,9 +12,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/bench/instant"
-	"github.com/tradewind-broker/tradewind/bench/report"
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/benchreport"
+	"github.com/tradewind-broker/tradewind/internal/instant"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/planner"
@@ -115,7 +115,7 @@ func layered(n, width int) *dag.Job {
 // succeeded, released.
 const transitionsOf = 6
 
-func brokerRows(ctx context.Context) ([]report.Row, error) {
+func brokerRows(ctx context.Context) ([]benchreport.Row, error) {
 	r, err := newRig(ctx)
 	if err != nil {
 		return nil, err
@@ -124,24 +124,24 @@ func brokerRows(ctx context.Context) ([]report.Row, error) {
 	return rows, errors.Join(err, r.close())
 }
 
-func measureBroker(ctx context.Context, r *rig) ([]report.Row, error) {
-	const command = "go run ./bench/run -only broker"
-	var rows []report.Row
+func measureBroker(ctx context.Context, r *rig) ([]benchreport.Row, error) {
+	const command = "bin/bench/run -only broker"
+	var rows []benchreport.Row
 	for name, width := range map[string]int{"2,000 tasks side by side": rateTasks,
 		"2,000 tasks in ten layers": rateTasks / 10} {
 		rates, err := rate(ctx, r, width)
 		if err != nil {
 			return nil, err
 		}
-		rows = append(rows, report.Row{
+		rows = append(rows, benchreport.Row{
 			What: "durable task transitions a second, one process, " + name, Target: "5,000",
 			Got: fmt.Sprintf("%.0f (median of %d; %.0f to %.0f)", rates[len(rates)/2], len(rates), rates[0],
 				rates[len(rates)-1]), Command: command,
 		})
 	}
-	slices.SortFunc(rows, func(a, b report.Row) int { return strings.Compare(a.What, b.What) })
+	slices.SortFunc(rows, func(a, b benchreport.Row) int { return strings.Compare(a.What, b.What) })
 	p50, p99, err := eventToPlan(ctx, r)
-	return append(rows, report.Row{
+	return append(rows, benchreport.Row{
 		What: "event to plan, 100-task DAG, 99th percentile", Target: "50 ms",
 		Got: fmt.Sprintf("%.1f ms (median %.1f ms)", p99, p50), Command: command,
 	}), err

@@ -11,13 +11,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/bench/report"
+	"github.com/tradewind-broker/tradewind/internal/benchreport"
 )
 
 // section is one part of the report.
 type section struct {
 	name string
-	run  func(ctx context.Context) ([]report.Row, error)
+	run  func(ctx context.Context) ([]benchreport.Row, error)
 }
 
 func main() {
@@ -30,7 +30,7 @@ func main() {
 	defer stop()
 	sections := []section{
 		{"Catalogue", catalogue}, {"Broker", brokerRows},
-		{"Large job", func(ctx context.Context) ([]report.Row, error) { return large(ctx, *tasks) }},
+		{"Large job", func(ctx context.Context) ([]benchreport.Row, error) { return large(ctx, *tasks) }},
 		{"Chaos", chaos}, {"Wind tunnel", windtunnel},
 	}
 	for _, s := range sections {
@@ -40,7 +40,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "measuring:", s.name)
 		rows, err := s.run(ctx)
 		if err == nil {
-			err = write(*out, s.name, report.Table(rows))
+			err = write(*out, s.name, benchreport.Table(rows))
 		}
 		if err != nil {
 			fmt.Fprintf(os.Stderr, "%s: %v\n", s.name, err)
@@ -52,8 +52,8 @@ func main() {
 // write puts a section on the page, or prints it where there is no page.
 func write(out, name, body string) error {
 	if out != "" {
-		return report.Write(out, name, body, time.Now())
+		return benchreport.Write(out, name, body, time.Now())
 	}
-	_, err := fmt.Println(report.Section(name, body, time.Now()))
+	_, err := fmt.Println(benchreport.Section(name, body, time.Now()))
 	return err
 }

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/bench/report"
+	"github.com/tradewind-broker/tradewind/internal/benchreport"
 	"github.com/tradewind-broker/tradewind/pkg/dag/native"
 )
 
@@ -33,13 +33,13 @@ func benchmark(ctx context.Context, pkg, pattern string) ([]string, string, erro
 
 var benchLine = regexp.MustCompile(`^Benchmark(\S+?)(?:-\d+)?\s+\d+\s+(.*)$`)
 
-func catalogue(ctx context.Context) ([]report.Row, error) {
+func catalogue(ctx context.Context) ([]benchreport.Row, error) {
 	lines, command, err := benchmark(ctx, "./pkg/catalog", ".")
 	if err != nil {
 		return nil, err
 	}
 	targets := map[string]string{"Load": "20 ms", "Query": "50 µs", "Heap": "30 MB"}
-	var rows []report.Row
+	var rows []benchreport.Row
 	for _, line := range lines {
 		m := benchLine.FindStringSubmatch(line)
 		if m == nil {
@@ -51,14 +51,14 @@ func catalogue(ctx context.Context) ([]report.Row, error) {
 				target = t
 			}
 		}
-		rows = append(rows, report.Row{What: m[1], Target: target, Got: strings.Join(strings.Fields(m[2]), " "),
+		rows = append(rows, benchreport.Row{What: m[1], Target: target, Got: strings.Join(strings.Fields(m[2]), " "),
 			Command: command})
 	}
 	return rows, nil
 }
 
 // large runs a job of many recorded tasks as real processes that take no time, and reads the broker's peak memory.
-func large(ctx context.Context, tasks int) ([]report.Row, error) {
+func large(ctx context.Context, tasks int) ([]benchreport.Row, error) {
 	dir, err := os.MkdirTemp("", "tradewind-large-*")
 	if err != nil {
 		return nil, err
@@ -89,10 +89,10 @@ func large(ctx context.Context, tasks int) ([]report.Row, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s", err, out.String())
 	}
-	return []report.Row{{
+	return []benchreport.Row{{
 		What: fmt.Sprintf("peak memory of the broker, %d-task DAG as real processes", tasks), Target: "500 MB",
 		Got:     fmt.Sprintf("%.0f MB in %s", float64(most)/1024, time.Since(begin).Round(time.Second)),
-		Command: "make build && go run ./bench/run -only large",
+		Command: "make build bench-build && bin/bench/run -only large",
 	}}, nil
 }
 
@@ -120,9 +120,9 @@ func watchMemory(pid int, stop <-chan struct{}) int {
 }
 
 // chaos runs the simulator over the seeds that the design names.
-func chaos(ctx context.Context) ([]report.Row, error) {
+func chaos(ctx context.Context) ([]benchreport.Row, error) {
 	begin := time.Now()
-	cmd := exec.CommandContext(ctx, "bin/tradewind", "chaos", "--seeds", "0:500", "-o", "json")
+	cmd := exec.CommandContext(ctx, "bin/tradewind-lab", "chaos", "--seeds", "0:500", "-o", "json")
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
@@ -134,9 +134,9 @@ func chaos(ctx context.Context) ([]report.Row, error) {
 	if err := json.Unmarshal(out, &found); err != nil {
 		return nil, err
 	}
-	return []report.Row{{
+	return []benchreport.Row{{
 		What: "500 simulated histories with faults", Target: "no violation",
 		Got:     fmt.Sprintf("%d violations in %s", len(found.Violations), time.Since(begin).Round(time.Second)),
-		Command: "bin/tradewind chaos --seeds 0:500",
+		Command: "bin/tradewind-lab chaos --seeds 0:500",
 	}}, nil
 }

@@ -7,14 +7,14 @@ import (
 	"os"
 	"os/exec"
 
-	"github.com/tradewind-broker/tradewind/bench/report"
+	"github.com/tradewind-broker/tradewind/internal/benchreport"
 )
 
 // windtunnel plays the paper's phases of load under every policy, on one core, and compares them at its third phase of
 // 95%.
-func windtunnel(ctx context.Context) ([]report.Row, error) {
-	const command = "GOMAXPROCS=1 bin/tradewind windtunnel --policy all"
-	cmd := exec.CommandContext(ctx, "bin/tradewind", "windtunnel", "--policy", "all", "-o", "json")
+func windtunnel(ctx context.Context) ([]benchreport.Row, error) {
+	const command = "GOMAXPROCS=1 bin/tradewind-lab windtunnel --policy all"
+	cmd := exec.CommandContext(ctx, "bin/tradewind-lab", "windtunnel", "--policy", "all", "-o", "json")
 	cmd.Env, cmd.Stderr = append(os.Environ(), "GOMAXPROCS=1"), os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
@@ -39,10 +39,10 @@ func windtunnel(ctx context.Context) ([]report.Row, error) {
 	}
 	const busiest = 2 // of the phases
 	full := found.Runs[len(found.Runs)-1]
-	var rows []report.Row
+	var rows []benchreport.Row
 	for _, r := range found.Runs {
 		p, f := r.Phases[busiest], full.Phases[busiest]
-		row := report.Row{
+		row := benchreport.Row{
 			What: fmt.Sprintf("%s at %.0f%% load: delay, quality", r.Policy, p.Load), Command: command,
 			Got: fmt.Sprintf("%.3f s, %.3f; %.0f times as fast as real time", p.Delay, p.Quality, r.Speed),
 		}
@@ -59,7 +59,7 @@ func windtunnel(ctx context.Context) ([]report.Row, error) {
 			worst = off
 		}
 	}
-	return append(rows, report.Row{
+	return append(rows, benchreport.Row{
 		What: "conflicts the model expects of " + full.Policy + ", against those that happened", Target: "10%",
 		Got: fmt.Sprintf("%+.1f%% in the phase where it is most wrong", 100*worst), Command: command,
 	}), nil

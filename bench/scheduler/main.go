@@ -1,7 +1,7 @@
 // Command scheduler measures sessions of pkg/scheduler, from a snapshot to a result, and replays a recorded GPU cluster
 // under several policies. It writes its section of bench/RESULTS.md.
 //
-//	go run ./bench/scheduler -report bench/RESULTS.md
+//	bin/bench/scheduler -report bench/RESULTS.md
 package main
 
 import (
@@ -21,7 +21,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/bench/report"
+	"github.com/tradewind-broker/tradewind/internal/benchreport"
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
 	"github.com/tradewind-broker/tradewind/pkg/scheduler/replay"
 	"github.com/tradewind-broker/tradewind/pkg/scheduler/schedulertest"
@@ -62,17 +62,17 @@ func run(ctx context.Context, results, data string, repeats int, only string) er
 		body += text + "\n"
 	}
 	if results == "" || only != "" {
-		_, err := fmt.Println(report.Section("Scheduler", body, time.Now()))
+		_, err := fmt.Println(benchreport.Section("Scheduler", body, time.Now()))
 		return err
 	}
-	return report.Write(results, "Scheduler", strings.TrimRight(body, "\n")+"\n", time.Now())
+	return benchreport.Write(results, "Scheduler", strings.TrimRight(body, "\n")+"\n", time.Now())
 }
 
 // sessions measures on one core. Times are of the processor, so that what else the machine does counts for nothing.
 func sessions(repeats int) (string, error) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	var b strings.Builder
-	b.WriteString("`go run ./bench/scheduler`: a session from snapshot to result (open, enqueue, allocate, preempt, " +
+	b.WriteString("`bin/bench/scheduler`: a session from snapshot to result (open, enqueue, allocate, preempt, " +
 		"reclaim, backfill, reserve, close) with sla, priority, gang, namespace, drf, proportion, predicates, " +
 		"binpack and topology, on one core; 20 weighted queues, 10 users, 32 shapes of requests, gangs of up to 16, " +
 		"shares of GPUs, labels and taints. Milliseconds of processor time, with collecting garbage: median, least " +
@@ -207,7 +207,7 @@ func replays(ctx context.Context, data string) (string, error) {
 	}
 	var b strings.Builder
 	b.WriteString("The pods of cluster-trace-gpu-v2023 come as they did and stay, until the cluster is full " +
-		"(`tradewind backtest cluster --stay --every 1h --policy FILE`). Fragmentation is the part of all GPUs that " +
+		"(`tradewind-lab backtest cluster --stay --every 1h --policy FILE`). Fragmentation is the part of all GPUs that " +
 		"is idle where a pod drawn from the trace could not use it, at its most; it counts pods without GPUs.\n\n" +
 		"| node order | pods placed | GPUs allocated | fragmentation | share error | seconds of processor |\n" +
 		"| --- | --: | --: | --: | --: | --: |\n")

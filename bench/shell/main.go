@@ -14,8 +14,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/bench/report"
-	"github.com/tradewind-broker/tradewind/bench/shell/echo"
+	"github.com/tradewind-broker/tradewind/internal/benchreport"
+	"github.com/tradewind-broker/tradewind/pkg/tunnel/tunneltest"
 )
 
 const title = "From key to echo"
@@ -59,15 +59,15 @@ func run(ctx context.Context, program string, n int, page string) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", way.name, err)
 		}
-		fmt.Fprintf(&body, "| %s | %s | %s |\n", way.name, rounded(echo.At(took, 0.5)), rounded(echo.At(took, 0.99)))
+		fmt.Fprintf(&body, "| %s | %s | %s |\n", way.name, rounded(tunneltest.Quantile(took, 0.5)), rounded(tunneltest.Quantile(took, 0.99)))
 	}
 	body.WriteString("\nNeither has a network in between; what there is of one comes to each. On AWS a call that " +
 		"waits for the other side looks into the table after 50 ms, and then more and more seldom.\n")
 	if page == "" {
-		_, err := fmt.Println(report.Section(title, body.String(), time.Now()))
+		_, err := fmt.Println(benchreport.Section(title, body.String(), time.Now()))
 		return err
 	}
-	return report.Write(page, title, body.String(), time.Now())
+	return benchreport.Write(page, title, body.String(), time.Now())
 }
 
 func rounded(d time.Duration) string { return d.Round(100 * time.Microsecond).String() }
@@ -86,7 +86,7 @@ func through(cmd *exec.Cmd, n int) (took []time.Duration, err error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	took, err = echo.Measure(to, from, n)
+	took, err = tunneltest.MeasureEcho(to, from, n)
 	return took, errors.Join(err, to.Close(), cmd.Wait())
 }
 

@@ -19,9 +19,9 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/deployment"
 	"github.com/tradewind-broker/tradewind/internal/cli/doctor"
 	"github.com/tradewind-broker/tradewind/internal/cli/initial"
-	"github.com/tradewind-broker/tradewind/internal/cli/lab"
 	"github.com/tradewind-broker/tradewind/internal/cli/onmachine"
 	"github.com/tradewind-broker/tradewind/internal/cli/planning"
+	"github.com/tradewind-broker/tradewind/internal/cli/prices"
 	"github.com/tradewind-broker/tradewind/internal/cli/suspending"
 	"github.com/tradewind-broker/tradewind/internal/cli/tesproxy"
 	"github.com/tradewind-broker/tradewind/internal/cli/watching"
@@ -57,7 +57,7 @@ func Run(ctx context.Context, env *Env, args []string) int {
 		return command.ExitFailed // whoever read the output has seen enough; there is nobody to tell
 	}
 	if err != nil {
-		report(env.Err, env.Style(env.Err), err)
+		command.Report(env.Err, env.Style(env.Err), err, describe)
 	}
 	return exitCode(err)
 }
@@ -115,10 +115,9 @@ func (a *app) root() *cobra.Command {
 			"  tradewind plan job.yaml --deadline 6h        # only say where it would run and what it would cost\n" +
 			"  tradewind up --dags dags/                    # a broker with its dashboard, until Ctrl-C\n" +
 			"  tradewind catalog search --gpu V100:8        # what the clouds sell",
-		Version:       a.Version,
 		SilenceErrors: true, SilenceUsage: true,
 	}
-	command.Group(root)
+	command.Root(root, a.Version, researchTools())
 	root.PersistentFlags().BoolVarP(&a.Verbose, "verbose", "v", false, "log what the broker does to standard error")
 	root.PersistentFlags().Var(&a.logFormat, "log-format", "form of the log")
 	command.CompleteChoice(root, "log-format", &a.logFormat)
@@ -135,19 +134,26 @@ func (a *app) root() *cobra.Command {
 	enabled := clouds.Enabling(a.App, a.kits, a.brokers.Find)
 	sold := planning.Catalog(a.App)
 	sold.AddCommand(clouds.Refresh(a.App, a.kits, a.brokers.Find, a.logger))
-	a.add(root, groupPlan, planning.Plan(a.App, enabled), planning.Optimize(a.App), planning.Cost(a.App),
-		lab.Place(a.App),
-		lab.Backtest(a.App), lab.Prices(a.App), sold, planning.Convert(a.App),
+	a.add(root, groupPlan, planning.Plan(a.App, enabled), planning.Cost(a.App), prices.Command(a.App), sold, planning.Convert(a.App),
 		planning.Schema(a.App))
 	a.add(root, groupOperate, a.upCommand(), clouds.Command(a.App, a.kits, a.brokers.Find, a.elsewhere(), a.logger),
 		deployment.Command(a.App, cloudkit.Names(a.kits)), a.queueCommand(),
 		a.poolCommand(),
 		a.dlqCommand(), dashboard.Command(a.App, a.shown(enabled)), tesproxy.Command(a.App, a.spoken()),
-		doctor.Command(a.App, a.brokers.Find), lab.Chaos(a.App), lab.Windtunnel(a.App), about.Version(a.App),
+		doctor.Command(a.App, a.brokers.Find), about.Version(a.App, root.Name()),
 		about.Upgrade(a.App))
 	a.add(root, groupOperate, watching.Commands(a.App, a.watched())...)
 	root.AddCommand(agentCommand())
 	return root
+}
+
+// researchTools are the commands of tradewind-lab.
+func researchTools() map[string]string {
+	tools := map[string]string{}
+	for _, name := range []string{"backtest", "chaos", "optimize", "place", "windtunnel"} {
+		tools[name] = "tradewind-lab " + name
+	}
+	return tools
 }
 
 func (a *app) add(root *cobra.Command, group string, commands ...*cobra.Command) {

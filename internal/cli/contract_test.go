@@ -17,10 +17,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/deployment"
 	"github.com/tradewind-broker/tradewind/internal/cli/doctor"
 	"github.com/tradewind-broker/tradewind/internal/cli/initial"
-	"github.com/tradewind-broker/tradewind/internal/cli/lab"
 	"github.com/tradewind-broker/tradewind/internal/cli/planning"
 	"github.com/tradewind-broker/tradewind/internal/cli/progress"
-	"github.com/tradewind-broker/tradewind/internal/sim"
 	"github.com/tradewind-broker/tradewind/pkg/api"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/broker/view"
@@ -61,14 +59,6 @@ tradewind cloud add kubernetes: agent-image context gang image-pull-secret kubec
 tradewind cloud add lambda: proxy key-file ssh-key regions print state output
 tradewind cloud remove: aws-account aws-deployment forget state
 tradewind plan: state objective deadline budget output model-out cloud catalog explain frontier points time-limit least-carbon carbon-cap pack-size pack-files env env-file
-tradewind optimize: time-limit
-tradewind place: data time-limit steps seed solver out verify generate containers machines apps anti-affinity priority output
-tradewind backtest availability: traces work deadline changeover spot-ratio every zones nodes policy seed output
-tradewind backtest bid: prices work deadline every train restart policy seed output
-tradewind backtest cluster: nodes pods policy weights speed stay every output
-tradewind backtest workflow: dag prices deadlines repeats train time policy seed output
-tradewind prices chart: days prices state output
-tradewind prices import: state output
 tradewind prices show: prices state output
 tradewind submit: cloud objective deadline budget queue env env-file endpoint state key update keep-on-failure secret secret-file pack-size pack-files output
 tradewind status: watch endpoint state limit output
@@ -103,8 +93,6 @@ tradewind catalog refresh: cloud state output
 tradewind cost: catalog output
 tradewind deploy aws: diff destroy yes name region regions cloud data-buckets make-buckets secrets unproven-machines architecture log-days keep-data agents-call alarms announce webhook traces trace-headers policy profile endpoint-url source assembly assets output
 tradewind deploy kubernetes: context namespace create-namespace image image-pull-secrets clouds public-url pod-namespaces callers storage storage-class dry-run remove keep-data yes output
-tradewind chaos: seeds jobs history output
-tradewind windtunnel: schedulers partitions slots rate load phase policy gap switch score-variance candidates seed output
 tradewind dashboard: port catalog endpoint state
 tradewind tes: port endpoint state
 tradewind doctor: state catalog output
@@ -181,8 +169,8 @@ func TestTheFieldsOfJSONAreDocumented(t *testing.T) {
 	for _, v := range []any{
 		planning.PlanResult{}, planning.PlanTask{}, planning.FrontierResult{}, planning.FrontierPoint{}, optimizer.Gap{}, record.Runner{}, RunResult{}, view.JobDetail{}, view.JobView{}, view.TaskView{}, record.PlanHead{}, record.Attempt{},
 		api.JobList{}, view.Story{}, view.Entry{}, view.TaskWhy{}, api.QueueList{}, record.Queue{}, api.DeadLetterList{}, api.DeadLetter{}, api.Redriven{}, planning.SearchResult{}, planning.FoundOffer{}, doctor.Result{}, doctor.Check{},
-		catalog.Match{}, catalog.Offer{}, catalog.AcceleratorInfo{}, initial.Result{}, about.Result{}, UpResult{}, deployment.KubernetesDeployment{}, lab.ChaosResult{}, sim.Failure{},
-		lab.PlaceResult{}, lab.GeneratedResult{}, clouds.CloudList{}, clouds.CloudEntry{}, clouds.CloudForFunctions{}, clouds.CloudCheck{}, clouds.CheckedCloud{}, clouds.PublicCheck{}, driver.Report{}, clouds.CatalogRefresh{}, clouds.RenewedCloud{}, renew.Report{}, renew.Diff{}, renew.Change{},
+		catalog.Match{}, catalog.Offer{}, catalog.AcceleratorInfo{}, initial.Result{}, about.Result{}, UpResult{}, deployment.KubernetesDeployment{},
+		clouds.CloudList{}, clouds.CloudEntry{}, clouds.CloudForFunctions{}, clouds.CloudCheck{}, clouds.CheckedCloud{}, clouds.PublicCheck{}, driver.Report{}, clouds.CatalogRefresh{}, clouds.RenewedCloud{}, renew.Report{}, renew.Diff{}, renew.Change{},
 		driver.Quota{}, driver.Lack{}, driver.Reserved{}, api.MarketList{}, view.MarketView{}, view.Forecast{}, view.Bid{}, api.UsageView{}, view.QueueUsage{},
 	} {
 		for _, field := range jsonFields(reflect.TypeOf(v)) {
@@ -229,7 +217,6 @@ func TestCompletion(t *testing.T) {
 		"run x.yaml ":            ":4\n",
 		"plan x --objective ":    "cost\nmakespan\n:4\n",
 		"catalog search --arch ": "amd64\narm64\n:4\n",
-		"optimize ":              "json\n:8\n",
 	} {
 		args := append([]string{"__complete"}, strings.Split(line, " ")...)
 		if r := p.run(args...); r.out != want {

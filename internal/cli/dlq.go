@@ -188,7 +188,7 @@ func describeLetter(l api.DeadLetter) string {
 	}
 	var event bytes.Buffer
 	if len(l.Event) > 0 && json.Indent(&event, l.Event, "", "  ") == nil {
-		fmt.Fprintf(&b, "Event\n%s\n", lines(event.String()))
+		fmt.Fprintf(&b, "Event\n%s\n", command.Lines(event.String()))
 	}
 	return b.String()
 }

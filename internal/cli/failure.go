@@ -4,13 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"reflect"
-	"strings"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
-	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/pkg/api"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/client"
@@ -49,46 +45,6 @@ func exitCode(err error) int {
 	default:
 		return command.ExitFailed
 	}
-}
-
-// report tells a person of an error, of each where several were joined: what was wrong, where, and what to do.
-func report(w io.Writer, style text.Style, err error) {
-	told := map[string]bool{}
-	for _, err := range each(err) {
-		what, hint := describe(err)
-		if what == "" || told[what] {
-			continue
-		}
-		told[what] = true
-		_, _ = fmt.Fprintf(w, "%s %s\n", style.Paint(text.Bad, "error:"), lines(what))
-		if hint != "" {
-			_, _ = fmt.Fprintf(w, "%s %s\n", style.Paint(text.Active, "hint:"), lines(hint))
-		}
-	}
-}
-
-// joined is the type of what errors.Join returns: others that have several causes have words of their own as well.
-var joined = reflect.TypeOf(errors.Join(io.EOF))
-
-// each are the errors that one was joined of, itself where it was not.
-func each(err error) (all []error) {
-	of, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // what it wraps is not what it is
-	if !ok || reflect.TypeOf(err) != joined {
-		return []error{err}
-	}
-	for _, err := range of.Unwrap() {
-		all = append(all, each(err)...)
-	}
-	return all
-}
-
-// lines makes a text of several lines safe to print, each line on its own.
-func lines(s string) string {
-	parts := strings.Split(strings.TrimSpace(s), "\n")
-	for i, p := range parts {
-		parts[i] = strings.TrimRight(text.Clean(p), " ")
-	}
-	return strings.Join(parts, "\n")
 }
 
 // describe takes an error apart into what was wrong, with its place in front, and what to do.

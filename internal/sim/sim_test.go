@@ -13,7 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/sim/check"
 )
 
-// TestNoSeedBreaksAnInvariant plays some histories, in which every kind of fault happens; `tradewind chaos` plays as
+// TestNoSeedBreaksAnInvariant plays some histories, in which every kind of fault happens; `tradewind-lab chaos` plays as
 // many as one likes.
 func TestNoSeedBreaksAnInvariant(t *testing.T) {
 	seeds, rare := uint64(200), []string{"crash before launch", "crash before terminate"} // one of each in some thirty worlds

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/bench/report"
+	"github.com/tradewind-broker/tradewind/internal/benchreport"
 	"github.com/tradewind-broker/tradewind/internal/rehearsal/account"
 	"github.com/tradewind-broker/tradewind/internal/rehearsal/clouds"
 )
@@ -41,7 +41,7 @@ func failover(ctx context.Context, o account.Options, n int, page string, out io
 		"AWS: Azure has no capacity of the type that the plan chose, what was begun of the machine is removed, the "+
 		"broker plans anew and asks Google for one. From the refusal's answer to the next call for a machine; the "+
 		"functions are cold or warm as they come. What the emulators' own answers took is measured apart: AWS answers "+
-		"such calls in milliseconds.\n\n", n) + report.Table([]report.Row{
+		"such calls in milliseconds.\n\n", n) + benchreport.Table([]benchreport.Row{
 		{What: "refusal to the next launch elsewhere, on AWS, 50th percentile", Got: at(took, 0.5), Command: command},
 		{What: "the same, 99th percentile", Target: "5 s", Got: at(took, 0.99), Command: command},
 		{What: "the same, the longest", Got: at(took, 1), Command: command},
@@ -49,10 +49,10 @@ func failover(ctx context.Context, o account.Options, n int, page string, out io
 		{What: "the same, 99th percentile", Target: "5 s", Got: at(ours, 0.99), Command: command},
 	}) + "\n" + spent(waits, n)
 	if page == "" {
-		_, err := fmt.Fprintln(out, report.Section(title, body, time.Now()))
+		_, err := fmt.Fprintln(out, benchreport.Section(title, body, time.Now()))
 		return err
 	}
-	return report.Write(page, title, body, time.Now())
+	return benchreport.Write(page, title, body, time.Now())
 }
 
 // emulated begins the name of what is the emulator's (account.Trace).

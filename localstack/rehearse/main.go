@@ -19,7 +19,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/bench/report"
+	"github.com/tradewind-broker/tradewind/internal/benchreport"
 	"github.com/tradewind-broker/tradewind/internal/rehearsal/account"
 	"github.com/tradewind-broker/tradewind/internal/rehearsal/story"
 )
@@ -116,7 +116,7 @@ func rehearse(ctx context.Context, o account.Options, t told, out io.Writer) err
 	took := time.Since(began)
 	_, _ = fmt.Fprintf(out, "all held, in %.0f s\n", took.Seconds())
 	if t.page != "" {
-		if err := report.Write(t.page, "AWS, rehearsed", tale.Page(took), time.Now()); err != nil {
+		if err := benchreport.Write(t.page, "AWS, rehearsed", tale.Page(took), time.Now()); err != nil {
 			return err
 		}
 	}

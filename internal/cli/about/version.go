@@ -19,12 +19,12 @@ type Result struct {
 	Platform string `json:"platform"`
 }
 
-// Version is the command version.
-func Version(a *command.App) *cobra.Command {
+// Version is the command version of a program.
+func Version(a *command.App, program string) *cobra.Command {
 	c := &cobra.Command{
 		Use: "version", Short: "Say which version this is",
 		Long:    "Says which version of Tradewind this is, and what it was built from and with.",
-		Example: "  tradewind version\n  tradewind version -o json",
+		Example: "  " + program + " version\n  " + program + " version -o json",
 		Args:    command.Args(0, 0),
 	}
 	output := command.OutputFlag(c)
@@ -33,7 +33,7 @@ func Version(a *command.App) *cobra.Command {
 		if output.JSON() {
 			return a.PrintJSON(v)
 		}
-		line := "tradewind " + v.Version + " (" + v.Go + ", " + v.Platform
+		line := program + " " + v.Version + " (" + v.Go + ", " + v.Platform
 		if v.Revision != "" {
 			line += ", " + v.Revision[:min(len(v.Revision), 12)]
 		}

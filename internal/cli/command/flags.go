@@ -147,6 +147,25 @@ func Group(c *cobra.Command) {
 	}
 }
 
+// Root makes a program's root command: a Group with a --version flag. elsewhere maps commands of the other program to
+// their names there, for the hint of an unknown command. There is no version template, as a template engine would double
+// the program's size.
+func Root(c *cobra.Command, version string, elsewhere map[string]string) {
+	Group(c)
+	show := c.Flags().Bool("version", false, "version for "+c.Name())
+	group := c.RunE
+	c.RunE = func(c *cobra.Command, given []string) error {
+		switch {
+		case *show && len(given) == 0:
+			_, err := fmt.Fprintf(c.OutOrStdout(), "%s %s\n", c.Name(), version)
+			return err
+		case len(given) > 0 && elsewhere[given[0]] != "":
+			return BadInput("use `"+elsewhere[given[0]]+"`", "unknown command %q of %s", given[0], c.Name())
+		}
+		return group(c, given)
+	}
+}
+
 func unknownCommand(c *cobra.Command, name string) error {
 	hint := fmt.Sprintf("`%s --help` lists the commands", c.CommandPath())
 	if meant := nearest(name, c.SuggestionsFor(name)); len(meant) > 0 {

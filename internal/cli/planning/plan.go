@@ -62,7 +62,7 @@ func Plan(in *command.App, enabled clouds.EnabledOn) *cobra.Command {
 			"  tradewind plan job.yaml -o json | jq .usd\n" +
 			"  tradewind plan job.yaml --frontier                        # what each deadline would cost\n" +
 			"  tradewind plan job.yaml --frontier -o svg > frontier.svg  # the same, drawn\n" +
-			"  tradewind plan job.yaml --model-out model.json && tradewind optimize model.json",
+			"  tradewind plan job.yaml --model-out model.json && tradewind-lab optimize model.json",
 		Args: command.Args(1, 1), ValidArgsFunction: command.CompleteFile,
 	}
 	o.over = jobfile.OverrideFlags(c, false)

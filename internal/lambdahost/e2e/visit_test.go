@@ -15,11 +15,11 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
-	"github.com/tradewind-broker/tradewind/bench/shell/echo"
 	"github.com/tradewind-broker/tradewind/internal/cli"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/broker/view"
+	"github.com/tradewind-broker/tradewind/pkg/tunnel/tunneltest"
 )
 
 // TestACommandRunsBesideATaskOfADeployment gets onto a machine whose agent calls every second. Each call is another
@@ -109,7 +109,7 @@ func measureEcho(t *testing.T, want string, process func(in io.Reader, out io.Wr
 		defer close(done)
 		process(in, out)
 	}()
-	took, err := echo.Measure(to, from, n)
+	took, err := tunneltest.MeasureEcho(to, from, n)
 	_ = to.Close()
 	<-done
 	raw, jerr := json.Marshal(took)

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/bench/instant"
+	"github.com/tradewind-broker/tradewind/internal/instant"
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/broker"

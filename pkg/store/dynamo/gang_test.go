@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/bench/instant"
+	"github.com/tradewind-broker/tradewind/internal/instant"
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/gangtest"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
-	"github.com/tradewind-broker/tradewind/internal/cli/lab"
+	"github.com/tradewind-broker/tradewind/internal/lab"
 )
 
 // placed runs place and reads what it prints.

@@ -6,16 +6,16 @@ import (
 	"testing"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
-	"github.com/tradewind-broker/tradewind/internal/cli/lab"
+	"github.com/tradewind-broker/tradewind/internal/lab"
 )
 
 // TestABacktestForPrograms reads what programs are promised: the policies by name, each with its figures, and the markets.
 func TestABacktestForPrograms(t *testing.T) {
 	for args, policies := range map[string][]string{
-		"backtest bid --prices ../testdata/prices --work 8h --deadline 12h": {
+		"backtest bid --prices ../cli/testdata/prices --work 8h --deadline 12h": {
 			"on-demand", "spot", "greedy", "aib", "uniform-progress", "bfrc", "markov", "clairvoyant",
 		},
-		"backtest availability --traces ../testdata/traces --work 6h --deadline 8h --policy markov": {"on-demand", "markov", "clairvoyant"},
+		"backtest availability --traces ../cli/testdata/traces --work 6h --deadline 8h --policy markov": {"on-demand", "markov", "clairvoyant"},
 	} {
 		r := run(strings.Fields(args + " -o json")...)
 		var out struct {
@@ -48,8 +48,8 @@ func TestABacktestForPrograms(t *testing.T) {
 
 func TestABacktestAndAPriceAreDrawn(t *testing.T) {
 	for _, args := range []string{
-		"backtest bid --prices ../testdata/prices --work 8h --deadline 12h -o svg",
-		"prices chart m5.large-east-1a --prices ../testdata/prices -o svg",
+		"backtest bid --prices ../cli/testdata/prices --work 8h --deadline 12h -o svg",
+		"prices chart m5.large-east-1a --prices ../cli/testdata/prices -o svg",
 	} {
 		r := run(strings.Fields(args)...)
 		if r.code != command.ExitDone || !strings.Contains(r.out, "<svg") || !strings.Contains(r.out, "</svg>") {

@@ -14,23 +14,22 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/jobfile"
+	"github.com/tradewind-broker/tradewind/internal/cli/prices"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/pkg/bidding/backtest"
 	"github.com/tradewind-broker/tradewind/pkg/market"
 )
 
-// Backtest is the command backtest.
-func Backtest(in *command.App) *cobra.Command {
-	a := app{in}
+func (a app) backtestCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "backtest", Short: "Replay policies on what was recorded: prices, availability, a cluster",
 		Long: "Replays policies on what was recorded: those for running on spot capacity by a deadline, beside the\n" +
 			"clairvoyant optimum, and those for scheduling a cluster. The same input and --seed give the same output.\n" +
 			"docs/bidding.md and docs/scheduling.md say how they count.",
-		Example: "  tradewind backtest bid --prices data/aws-2016 --work 24h --deadline 36h\n" +
-			"  tradewind backtest availability --traces data/availability --work 48h --deadline 60h\n" +
-			"  tradewind backtest workflow --dag montage.xml --prices data/aws-2016\n" +
-			"  tradewind backtest cluster --nodes nodes.csv --pods pods.csv",
+		Example: "  tradewind-lab backtest bid --prices data/aws-2016 --work 24h --deadline 36h\n" +
+			"  tradewind-lab backtest availability --traces data/availability --work 48h --deadline 60h\n" +
+			"  tradewind-lab backtest workflow --dag montage.xml --prices data/aws-2016\n" +
+			"  tradewind-lab backtest cluster --nodes nodes.csv --pods pods.csv",
 	}
 	command.Group(c)
 	c.AddCommand(a.backtestBidCommand(), a.backtestAvailabilityCommand(), a.backtestWorkflowCommand(),
@@ -58,7 +57,7 @@ func (f *backtestFlags) add(c *cobra.Command) {
 
 func (a app) backtestBidCommand() *cobra.Command {
 	var f backtestFlags
-	var prices string
+	var folder string
 	work, deadline, every := command.Span{Value: 24 * time.Hour}, command.Span{Value: 36 * time.Hour},
 		command.Span{Value: 6 * time.Hour}
 	var train float64
@@ -69,11 +68,11 @@ func (a app) backtestBidCommand() *cobra.Command {
 			"are billed whole, at the price with which they begin; a bid is made before that price is known.\n" +
 			"The folder's CSV files, gzipped or not, are one market each (time,usd_per_hour, with on-demand.csv\n" +
 			"beside them) or many. Exits with 2 for a bad series, with its row and column.",
-		Example: "  tradewind backtest bid --prices data/aws-2016 --work 24h --deadline 36h --every 6h --train 0.5\n" +
-			"  tradewind backtest bid --prices data/aws-2016 --deadline 48h --policy markov,greedy -o json",
+		Example: "  tradewind-lab backtest bid --prices data/aws-2016 --work 24h --deadline 36h --every 6h --train 0.5\n" +
+			"  tradewind-lab backtest bid --prices data/aws-2016 --deadline 48h --policy markov,greedy -o json",
 	}
 	p := c.Flags()
-	p.StringVar(&prices, "prices", "", "folder of recorded prices (required)")
+	p.StringVar(&folder, "prices", "", "folder of recorded prices (required)")
 	p.Var(&work, "work", "work of the task, without interruptions")
 	p.Var(&deadline, "deadline", "time from start to deadline, in whole hours")
 	p.Var(&every, "every", "time between starts")
@@ -82,7 +81,7 @@ func (a app) backtestBidCommand() *cobra.Command {
 	_ = c.MarkFlagDirname("prices")
 	f.add(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		markets, err := readMarkets(prices)
+		markets, err := prices.ReadFolder(folder)
 		if err != nil {
 			return err
 		}
@@ -114,8 +113,8 @@ func (a app) backtestAvailabilityCommand() *cobra.Command {
 			"together on the traces of each folder as zones between which it may move. Costs are in hours of an\n" +
 			"on-demand machine. Uniform Progress is a policy for one zone: with --zones together it is the mean over\n" +
 			"the zones, and uniform-progress-zones is its extension that takes any zone with machines.",
-		Example: "  tradewind backtest availability --traces data/availability --work 48h --deadline 60h\n" +
-			"  tradewind backtest availability --traces data/availability --zones together -o json",
+		Example: "  tradewind-lab backtest availability --traces data/availability --work 48h --deadline 60h\n" +
+			"  tradewind-lab backtest availability --traces data/availability --zones together -o json",
 	}
 	p := c.Flags()
 	p.StringVar(&traces, "traces", "", "folder of availability traces (required)")
@@ -135,12 +134,12 @@ func (a app) backtestAvailabilityCommand() *cobra.Command {
 			return command.BadInput("the form of the files is in docs/bidding.md",
 				"--traces is needed: a folder of availability traces")
 		}
-		if err := isFolder(traces); err != nil {
+		if err := prices.IsFolder(traces); err != nil {
 			return err
 		}
 		read, err := market.ReadTraces(os.DirFS(traces))
 		if err != nil {
-			return badData(traces, err)
+			return prices.BadData(traces, err)
 		}
 		ctx, cancel := a.Stop.Context(c.Context())
 		defer cancel()
@@ -157,7 +156,7 @@ func (a app) backtestAvailabilityCommand() *cobra.Command {
 
 func (a app) backtestWorkflowCommand() *cobra.Command {
 	var f backtestFlags
-	var file, prices string
+	var file, folder string
 	var deadlines []string
 	var repeats int
 	var train float64
@@ -167,13 +166,13 @@ func (a app) backtestWorkflowCommand() *cobra.Command {
 		Long: "Makes the experiment of the WCSSI paper: a DAG on the spot markets of each zone, from random starts, by\n" +
 			"deadlines that are multiples of its time on the most powerful machine type. Machines work as fast as\n" +
 			"they cost on demand; the recorded run times are scaled so that this time is --time.",
-		Example: "  tradewind backtest workflow --dag montage.xml --prices data/aws-2016 --deadlines 1.1,1.5,2,3 --repeats 30\n" +
-			"  tradewind backtest workflow --dag sipht.xml.gz --prices data/aws-2016 --policy aib,bfrc,markov -o json",
+		Example: "  tradewind-lab backtest workflow --dag montage.xml --prices data/aws-2016 --deadlines 1.1,1.5,2,3 --repeats 30\n" +
+			"  tradewind-lab backtest workflow --dag sipht.xml.gz --prices data/aws-2016 --policy aib,bfrc,markov -o json",
 	}
 	p := c.Flags()
 	p.StringVar(&file, "dag", "",
 		"the workflow: Pegasus DAX, WfCommons JSON or Tradewind YAML with run times (required)")
-	p.StringVar(&prices, "prices", "", "folder of recorded prices (required)")
+	p.StringVar(&folder, "prices", "", "folder of recorded prices (required)")
 	p.StringSliceVar(&deadlines, "deadlines", []string{"1.1", "1.5", "2", "3"},
 		"deadlines as multiples of the workflow's own time")
 	p.IntVar(&repeats, "repeats", 30, "runs for each deadline and zone")
@@ -195,7 +194,7 @@ func (a app) backtestWorkflowCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		markets, err := readMarkets(prices)
+		markets, err := prices.ReadFolder(folder)
 		if err != nil {
 			return err
 		}
@@ -223,41 +222,6 @@ func parseMultiples(words []string) ([]float64, error) {
 		out = append(out, x)
 	}
 	return out, nil
-}
-
-// readMarkets reads the folder that --prices names.
-func readMarkets(dir string) ([]*market.Market, error) {
-	if dir == "" {
-		return nil, command.BadInput("the form of the files is in docs/bidding.md",
-			"--prices is needed: a folder of recorded prices")
-	}
-	if err := isFolder(dir); err != nil {
-		return nil, err
-	}
-	markets, err := market.ReadMarkets(os.DirFS(dir))
-	if err != nil {
-		return nil, badData(dir, err)
-	}
-	return markets, nil
-}
-
-func isFolder(dir string) error {
-	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		return command.BadInput("", "%s: there is no such folder", dir)
-	}
-	return nil
-}
-
-// badData tells what is wrong with the files below a folder, with their names as the user can open them.
-func badData(dir string, err error) error {
-	var bad *market.BadData
-	if errors.As(err, &bad) {
-		told := *bad
-		told.File = strings.TrimSuffix(dir, "/") + "/" + bad.File
-		return command.Because(err, command.ExitBadInput, "the series has to be whole: repair or remove the file",
-			"%v", &told)
-	}
-	return command.Because(err, command.ExitBadInput, "", "%s: %v", dir, err)
 }
 
 func backtestFailure(err error) error {

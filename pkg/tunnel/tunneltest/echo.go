@@ -1,5 +1,4 @@
-// Package echo measures how long a byte takes to whoever sends it back.
-package echo
+package tunneltest
 
 import (
 	"bufio"
@@ -8,9 +7,9 @@ import (
 	"time"
 )
 
-// Measure sends bytes, one when the one before has come back, and returns how long each took. The first three are not
-// counted: they wait until the other side is there.
-func Measure(to io.Writer, from io.Reader, n int) ([]time.Duration, error) {
+// MeasureEcho sends n bytes, each after the one before has come back, and returns the round-trip times. Three more bytes
+// are sent first and not counted, while the other side starts.
+func MeasureEcho(to io.Writer, from io.Reader, n int) ([]time.Duration, error) {
 	const first = 3
 	back := bufio.NewReaderSize(from, 1)
 	var took []time.Duration
@@ -29,8 +28,8 @@ func Measure(to io.Writer, from io.Reader, n int) ([]time.Duration, error) {
 	return took, nil
 }
 
-// At is the duration that a share of them does not exceed.
-func At(took []time.Duration, share float64) time.Duration {
+// Quantile returns the duration that a share of the times does not exceed.
+func Quantile(took []time.Duration, share float64) time.Duration {
 	sorted := slices.Sorted(slices.Values(took))
 	return sorted[min(int(share*float64(len(sorted))), len(sorted)-1)]
 }

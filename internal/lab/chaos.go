@@ -25,9 +25,7 @@ type chaosOptions struct {
 	output  *command.Choice
 }
 
-// Chaos is the command chaos.
-func Chaos(in *command.App) *cobra.Command {
-	a := app{in}
+func (a app) chaosCommand() *cobra.Command {
 	o := &chaosOptions{seeds: seedsFlag{to: 100}}
 	c := &cobra.Command{
 		Use:   "chaos",
@@ -36,7 +34,7 @@ func Chaos(in *command.App) *cobra.Command {
 			"repeated and reordered, crashes between any two steps, and clouds that fail, hang and take machines\n" +
 			"away, and checks after every step that no job, event, machine or dollar is lost or doubled. A seed is\n" +
 			"a history: the same one fails in the same way again. Exits with 1 when an invariant does not hold.",
-		Example: "  tradewind chaos --seeds 0:500\n  tradewind chaos --seeds 17 --history 1000   # one seed, with " +
+		Example: "  tradewind-lab chaos --seeds 0:500\n  tradewind-lab chaos --seeds 17 --history 1000   # one seed, with " +
 			"its last 1000 lines",
 		Args: command.Args(0, 0),
 	}
@@ -104,7 +102,7 @@ func (a app) chaos(ctx context.Context, o *chaosOptions) error {
 	}
 	if len(r.Violations) > 0 {
 		v := r.Violations[0]
-		return command.Failed(fmt.Sprintf("`tradewind chaos --seeds %d --history 1000` plays it again", v.Seed), "%v",
+		return command.Failed(fmt.Sprintf("`tradewind-lab chaos --seeds %d --history 1000` plays it again", v.Seed), "%v",
 			&v.Violation)
 	}
 	return nil

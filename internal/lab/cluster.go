@@ -39,8 +39,8 @@ func (a app) backtestClusterCommand() *cobra.Command {
 			"their weights give them. A pod's class of service is its queue. Files are CSV in the form of Alibaba's\n" +
 			"cluster-trace-gpu-v2023, gzipped or not; without --policy it is the scheduler's own. Exits with 2 for a bad row, a pod\n" +
 			"that fits no node, or a bad policy, with the field. docs/scheduling.md says how it counts.",
-		Example: "  tradewind backtest cluster --nodes nodes.csv.gz --pods pods.csv.gz --policy policy.yaml\n" +
-			"  tradewind backtest cluster --nodes nodes.csv --pods pods.csv --speed 100 --weights LS=3,BE=1 -o json",
+		Example: "  tradewind-lab backtest cluster --nodes nodes.csv.gz --pods pods.csv.gz --policy policy.yaml\n" +
+			"  tradewind-lab backtest cluster --nodes nodes.csv --pods pods.csv --speed 100 --weights LS=3,BE=1 -o json",
 	}
 	f := c.Flags()
 	f.StringVar(&o.nodes, "nodes", "", "the nodes: sn,cpu_milli,memory_mib,gpu,model (required)")

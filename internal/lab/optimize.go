@@ -1,4 +1,4 @@
-package planning
+package lab
 
 import (
 	"context"
@@ -13,16 +13,14 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 )
 
-// Optimize is the command optimize.
-func Optimize(in *command.App) *cobra.Command {
-	a := app{in}
+func (a app) optimizeCommand() *cobra.Command {
 	var limit command.Span
 	c := &cobra.Command{
 		Use:   "optimize MODEL.json",
 		Short: "Solve an optimizer's model, proven",
 		Long: "Reads a placement model as `tradewind plan --model-out` writes it and prints the best choice with its\n" +
 			"proof as JSON. - is standard input. Exits with 3 when no choice keeps the model's bounds.",
-		Example: "  tradewind optimize model.json\n  tradewind optimize model.json --time-limit 10s | jq .choice",
+		Example: "  tradewind-lab optimize model.json\n  tradewind-lab optimize model.json --time-limit 10s | jq .choice",
 		Args:    command.Args(1, 1),
 		ValidArgsFunction: func(_ *cobra.Command, given []string, _ string) ([]string, cobra.ShellCompDirective) {
 			if len(given) > 0 {

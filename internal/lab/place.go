@@ -31,9 +31,7 @@ type placeOptions struct {
 	output   *command.Choice
 }
 
-// Place is the command place.
-func Place(in *command.App) *cobra.Command {
-	a := app{in}
+func (a app) placeCommand() *cobra.Command {
 	o := &placeOptions{limit: command.Span{Value: 10 * time.Second}, setting: placement.PaperSetting(),
 		solver: command.NewChoice(solverAuto, solvers()...)}
 	c := &cobra.Command{
@@ -45,9 +43,9 @@ func Place(in *command.App) *cobra.Command {
 			"checks an assignment of yours instead, and with --generate it makes such a folder. Violations are\n" +
 			"counted by a verifier that shares no code with the solvers. Exits with 3 when not all instances found\n" +
 			"a place, and with 1 when a constraint is broken.",
-		Example: "  tradewind place --data tianchi/ --time-limit 60s --out assignment.csv\n" +
-			"  tradewind place --data tianchi/ --verify assignment.csv -o json\n" +
-			"  tradewind place --generate paper/ && tradewind place --data paper/ --solver flow",
+		Example: "  tradewind-lab place --data tianchi/ --time-limit 60s --out assignment.csv\n" +
+			"  tradewind-lab place --data tianchi/ --verify assignment.csv -o json\n" +
+			"  tradewind-lab place --generate paper/ && tradewind-lab place --data paper/ --solver flow",
 		Args: command.Args(0, 0),
 	}
 	f := c.Flags()
@@ -97,7 +95,7 @@ func (a app) place(ctx context.Context, o *placeOptions) error {
 	began := a.Now()
 	switch {
 	case o.data == "" && o.generate == "":
-		return command.BadInput("usage: tradewind place --data DIR", "--data has to name the folder of a data set")
+		return command.BadInput("usage: tradewind-lab place --data DIR", "--data has to name the folder of a data set")
 	case o.generate != "" && (o.data != "" || o.verify != "" || o.out != ""):
 		return command.BadInput("", "--generate only makes a data set; place it with --data in another run")
 	case o.verify != "" && o.out != "":

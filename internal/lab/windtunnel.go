@@ -28,9 +28,7 @@ type windtunnelOptions struct {
 	output   command.Choice
 }
 
-// Windtunnel is the command windtunnel.
-func Windtunnel(in *command.App) *cobra.Command {
-	a := app{in}
+func (a app) windtunnelCommand() *cobra.Command {
 	o := &windtunnelOptions{
 		phase: command.Span{Value: time.Minute}, gap: command.Span{Value: windtunnel.DefaultGap},
 		limit: command.Span{Value: parsync.DefaultSwitch}, output: command.NewChoice("table", "table", "json", "svg"),
@@ -45,9 +43,9 @@ func Windtunnel(in *command.App) *cobra.Command {
 			"parsync keeps the state in partitions that schedulers refresh round robin, and takes the best slots until tasks\n" +
 			"wait longer than --switch, then the freshest; quality and latency do only the one or the other. statesync\n" +
 			"refreshes everything at once and draws --candidates slots for a task, to take the best.",
-		Example: "  tradewind windtunnel                                          # the paper's five phases\n" +
-			"  tradewind windtunnel --policy all -o svg > windtunnel.svg     # all policies, as a chart\n" +
-			"  tradewind windtunnel --load 66,100,100/66,66,100 --policy parsync   # two classes of schedulers",
+		Example: "  tradewind-lab windtunnel                                          # the paper's five phases\n" +
+			"  tradewind-lab windtunnel --policy all -o svg > windtunnel.svg     # all policies, as a chart\n" +
+			"  tradewind-lab windtunnel --load 66,100,100/66,66,100 --policy parsync   # two classes of schedulers",
 		Args: command.Args(0, 0),
 	}
 	f := c.Flags()

@@ -1,4 +1,5 @@
-package main
+// Package lambdabuild compiles the Lambda functions: one small static binary each.
+package lambdabuild
 
 import (
 	"context"
@@ -16,8 +17,8 @@ const maxBytes = 20 << 20
 // module is ours.
 const module = "github.com/tradewind-broker/tradewind/"
 
-// small says which packages are compiled without inlining, which makes a function two MB smaller: what waits for AWS
-// and for clients anyway. What decides is inlined as ever. The last pattern that matches a package counts.
+// small returns the flags that compile packages without inlining if they mostly wait for AWS or for clients. That makes a
+// function two MB smaller. The packages that decide keep inlining. The last matching pattern counts.
 func small() (flags []string) {
 	for _, pattern := range []string{
 		"github.com/...", "golang.org/...", "google.golang.org/...", "go.opentelemetry.io/...", "go.yaml.in/...",
@@ -40,8 +41,8 @@ func small() (flags []string) {
 	return flags
 }
 
-// functions lists the folders of functions/.
-func functions() ([]string, error) {
+// Functions returns the names of the functions, which are the folders of functions/. It works in the project's root.
+func Functions() ([]string, error) {
 	found, err := filepath.Glob("functions/*/main.go")
 	if err != nil || len(found) == 0 {
 		return nil, fmt.Errorf("no functions/*/main.go here: run it from the project's root (%w)", err)
@@ -53,14 +54,19 @@ func functions() ([]string, error) {
 	return names, nil
 }
 
-// tags leave out a runtime that only go1.x had; grpc's pages for debugging, whose templates have the linker keep every
-// method of every type; and HTTP/2, which none of the services needs that functions call.
+// tags leave out the RPC mode of the go1.x runtime; grpc's debug pages, whose templates make the linker keep every method
+// of every type; and HTTP/2, which no service that the functions call needs.
 const tags = "lambda.norpc,grpcnotrace,nethttpomithttp2"
 
-// build compiles a package as Lambda wants it: one static file named bootstrap.
-func build(ctx context.Context, pkg, arch, file string) error {
+// Build compiles a package of the module in dir into one static file. Lambda expects it to be named bootstrap.
+func Build(ctx context.Context, dir, pkg, arch, file string) error {
 	args := append([]string{"build", "-trimpath", "-ldflags", "-s -w", "-tags", tags}, small()...)
+	file, err := filepath.Abs(file)
+	if err != nil {
+		return err
+	}
 	stamp := exec.CommandContext(ctx, "go", append(args, "-o", file, pkg)...) //nolint:gosec // our own packages
+	stamp.Dir = dir
 	stamp.Env = append(os.Environ(), "GOOS=linux", "GOARCH="+arch, "CGO_ENABLED=0")
 	stamp.Stdout, stamp.Stderr = os.Stderr, os.Stderr
 	if err := stamp.Run(); err != nil {
@@ -71,10 +77,10 @@ func build(ctx context.Context, pkg, arch, file string) error {
 	return os.Chtimes(file, past, past)
 }
 
-// buildAll compiles every function below dir, prints sizes, and fails when one is too large for Lambda, unless any size
-// will do.
-func buildAll(ctx context.Context, arch, dir string, anySize bool) error {
-	names, err := functions()
+// All compiles every function into dir/NAME/bootstrap and prints the sizes. It fails if one is too large for Lambda,
+// unless anySize is set.
+func All(ctx context.Context, arch, dir string, anySize bool) error {
+	names, err := Functions()
 	if err != nil {
 		return err
 	}
@@ -84,26 +90,27 @@ func buildAll(ctx context.Context, arch, dir string, anySize bool) error {
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil { //nolint:gosec // not secret
 			return err
 		}
-		if err := build(ctx, "./functions/"+name, arch, file); err != nil {
+		if err := Build(ctx, ".", "./functions/"+name, arch, file); err != nil {
 			return err
 		}
-		size, err := bytesOf(file)
+		size, err := Bytes(file)
 		if err != nil {
 			return err
 		}
-		fmt.Printf("%-10s %5.1f MB  %s\n", name, mb(size), file)
+		fmt.Printf("%-10s %5.1f MB  %s\n", name, MB(size), file)
 		if size > maxBytes && !anySize {
 			large = append(large, name)
 		}
 	}
 	if len(large) > 0 {
 		return fmt.Errorf("over %.0f MB: %v; `go list -deps ./functions/NAME` says what is in it",
-			mb(maxBytes), slices.Sorted(slices.Values(large)))
+			MB(maxBytes), slices.Sorted(slices.Values(large)))
 	}
 	return nil
 }
 
-func bytesOf(file string) (int64, error) {
+// Bytes returns the size of a file.
+func Bytes(file string) (int64, error) {
 	info, err := os.Stat(file)
 	if err != nil {
 		return 0, err
@@ -111,4 +118,5 @@ func bytesOf(file string) (int64, error) {
 	return info.Size(), nil
 }
 
-func mb(bytes int64) float64 { return float64(bytes) / (1 << 20) }
+// MB converts bytes to MiB.
+func MB(bytes int64) float64 { return float64(bytes) / (1 << 20) }

@@ -1,17 +1,17 @@
-package report_test
+package benchreport_test
 
 import (
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/bench/report"
+	"github.com/tradewind-broker/tradewind/internal/benchreport"
 )
 
 func TestASectionIsReplacedAndTheOthersStay(t *testing.T) {
 	page := "# Results\n\nold words\n\n## A\n\nold a\n\n## B\n\nold b\n"
-	got := report.Replace(page, "A", "## A\n\nnew a\n")
-	got = report.Replace(got, "C", "## C\n\nnew c\n")
+	got := benchreport.Replace(page, "A", "## A\n\nnew a\n")
+	got = benchreport.Replace(got, "C", "## C\n\nnew c\n")
 	for _, want := range []string{"new a", "old b", "new c"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is missing in\n%s", want, got)
@@ -23,13 +23,13 @@ func TestASectionIsReplacedAndTheOthersStay(t *testing.T) {
 	if strings.Index(got, "## A") > strings.Index(got, "## B") || strings.Index(got, "## B") > strings.Index(got, "## C") {
 		t.Errorf("the order changed:\n%s", got)
 	}
-	if again := report.Replace(got, "C", "## C\n\nnew c\n"); again != got {
+	if again := benchreport.Replace(got, "C", "## C\n\nnew c\n"); again != got {
 		t.Errorf("replacing a section by itself changes the page:\n%s", again)
 	}
 }
 
 func TestASectionSaysWhenItWasMeasured(t *testing.T) {
-	s := report.Section("A", report.Table([]report.Row{{"x", "1", "2", "make x"}}), time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	s := benchreport.Section("A", benchreport.Table([]benchreport.Row{{"x", "1", "2", "make x"}}), time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	if !strings.HasPrefix(s, "## A\n\n2026-01-02, ") || !strings.Contains(s, "| x | 1 | 2 | `make x` |") {
 		t.Error(s)
 	}

@@ -1,6 +1,6 @@
-// Package report keeps bench/RESULTS.md: a page of sections, each written anew by the command
+// Package benchreport keeps bench/RESULTS.md: a page of sections, each written anew by the command
 // that measured it while the others stay as they are.
-package report
+package benchreport
 
 import (
 	"fmt"

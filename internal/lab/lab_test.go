@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/internal/cli"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
+	"github.com/tradewind-broker/tradewind/internal/lab"
 )
 
 // result is what a command did.
@@ -19,8 +19,8 @@ type result struct {
 // run runs a command of the whole command line.
 func run(args ...string) result {
 	var out, errs bytes.Buffer
-	code := cli.Run(context.Background(), &cli.Env{Env: command.Env{
+	code := lab.Run(context.Background(), &command.Env{
 		In: strings.NewReader(""), Out: &out, Err: &errs, Now: func() time.Time { return time.Time{} },
-	}}, args)
+	}, args)
 	return result{code: code, out: out.String(), err: errs.String()}
 }

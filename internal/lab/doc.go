@@ -1,0 +1,8 @@
+// Package lab is the program tradewind-lab: research tools that need no broker. They measure the libraries (placement,
+// bidding, optimizer, parallel schedulers) and run the broker in the simulator. The main program links none of it.
+package lab
+
+import "github.com/tradewind-broker/tradewind/internal/cli/command"
+
+// app is what the commands of one run share.
+type app struct{ *command.App }

@@ -1,0 +1,98 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tradewind-broker/tradewind/internal/cli/about"
+	"github.com/tradewind-broker/tradewind/internal/cli/command"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/optimizer"
+)
+
+// Main runs the command line of this process and returns its exit code.
+func Main(version string) int {
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	return Run(context.Background(), &command.Env{
+		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Environ: os.Environ(), Version: version,
+		Now: time.Now, Interrupts: signals, Exit: os.Exit,
+	}, os.Args[1:])
+}
+
+// Run runs one command and returns its exit code. It prints any error to env.Err.
+func Run(ctx context.Context, env *command.Env, args []string) int {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	root := app{command.New(ctx, env, args)}.root()
+	root.SetArgs(args)
+	root.SetIn(env.In)
+	root.SetOut(env.Out)
+	root.SetErr(env.Err)
+	err := root.ExecuteContext(ctx)
+	if err != nil && !errors.Is(err, syscall.EPIPE) {
+		command.Report(env.Err, env.Style(env.Err), err, describe)
+	}
+	return exitCode(err)
+}
+
+// root returns the tree of commands.
+func (a app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "tradewind-lab",
+		Short: "Measure and test the parts of Tradewind without a broker",
+		Long: "The research tools of Tradewind. They replay recorded prices, availability and clusters, solve models,\n" +
+			"place containers, and run the broker in simulated worlds. None of them needs a broker or a cloud account.",
+		Example: "  tradewind-lab chaos --seeds 0:500\n" +
+			"  tradewind-lab backtest bid --prices data/aws-2016 --work 24h --deadline 36h\n" +
+			"  tradewind plan job.yaml --model-out m.json && tradewind-lab optimize m.json",
+		SilenceErrors: true, SilenceUsage: true,
+	}
+	command.Root(root, a.Version, map[string]string{"plan": "tradewind plan", "run": "tradewind run"})
+	root.PersistentFlags().BoolVarP(&a.Verbose, "verbose", "v", false, "log what the commands do to standard error")
+	root.SetFlagErrorFunc(a.FlagError)
+	root.AddCommand(a.backtestCommand(), a.chaosCommand(), a.optimizeCommand(), a.placeCommand(), a.pricesCommand(),
+		a.windtunnelCommand(), about.Version(a.App, root.Name()))
+	return root
+}
+
+func exitCode(err error) int {
+	var known *command.Failure
+	var file *dag.Error
+	var model *optimizer.ModelError
+	switch {
+	case err == nil:
+		return command.ExitDone
+	case errors.As(err, &known):
+		return known.Code
+	case errors.As(err, &file), errors.As(err, &model), errors.Is(err, fs.ErrNotExist):
+		return command.ExitBadInput
+	case errors.Is(err, context.Canceled):
+		return command.ExitInterrupted
+	}
+	return command.ExitFailed
+}
+
+// describe splits an error into what is wrong, with its place in front, and what to do.
+func describe(err error) (what, hint string) {
+	var known *command.Failure
+	var file *dag.Error
+	switch {
+	case errors.As(err, &known):
+		return known.Text, known.Hint
+	case errors.As(err, &file):
+		plain := *file
+		plain.Hint = ""
+		return plain.Error(), file.Hint
+	case errors.Is(err, context.Canceled):
+		return "", "" // the user interrupted it
+	}
+	return err.Error(), ""
+}
