@@ -24,8 +24,12 @@ VERSION    ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo d
 .DEFAULT_GOAL := help
 
 .PHONY: help
-help: ## Show this help
+help: ## Show the main targets; `make help-all` shows every target
 	@grep -hE '^[a-z][a-z-]*:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  \033[1m%-18s\033[0m %s\n", $$1, $$2}'
+
+.PHONY: help-all
+help-all: #: Show every target
+	@grep -hE '^[a-z][a-z-]*:.*#[#:] ' $(MAKEFILE_LIST) | sort | awk -F ':.*#[#:] ' '{printf "  \033[1m%-22s\033[0m %s\n", $$1, $$2}'
 
 .PHONY: build
 build: ## Build bin/tradewind, bin/tradewind-lab (research tools) and bin/tradewind-agent
@@ -56,11 +60,11 @@ test-short: ## Run the quick tests without the race detector
 	$(GO) test -short $(PACKAGES)
 
 .PHONY: frameworks
-frameworks: ## Install what the examples run with: OpenMPI, PyTorch, Spark, Dask, Ray, TensorFlow, scikit-learn, bwa, samtools
+frameworks: #: Install what the examples run with: OpenMPI, PyTorch, Spark, Dask, Ray, TensorFlow, scikit-learn, bwa, samtools
 	scripts/frameworks.sh
 
 .PHONY: examples
-examples: frameworks build ## Run the examples of applications and frameworks on this machine, each with what goes wrong in its scenario
+examples: frameworks build #: Run the examples of applications and frameworks on this machine, each with what goes wrong in its scenario
 	@set -e; state=$$(mktemp -d); trap 'rm -rf "$$state"' EXIT; \
 	for f in examples/applications/*.yaml examples/frameworks/*.yaml; do \
 		echo "== $$f"; wrong=$$(dirname $$f)/scenarios/$$(basename $$f); bin=$$PWD/$(TOOLS)/frameworks/bin; \
@@ -70,42 +74,42 @@ examples: frameworks build ## Run the examples of applications and frameworks on
 	    grep -rqF "$$says" "$$state/logs" || { echo "$$f: no log says \"$$says\"" >&2; exit 1; }; done; done
 
 .PHONY: emulators
-emulators: ## Install DynamoDB Local, moto, cfn-lint and checkov under .tools, where Java and Python are
+emulators: #: Install DynamoDB Local, moto, cfn-lint and checkov under .tools, where Java and Python are
 	@scripts/emulators.sh
 
 .PHONY: web-tools
-web-tools: ## Install axe-core under .tools/web, where npm is: the tests of the dashboard look with it for what keeps people out
+web-tools: #: Install axe-core under .tools/web, where npm is: the tests of the dashboard look with it for what keeps people out
 	@scripts/web-tools.sh
 
 .PHONY: images
-images: web-tools ## Write the pictures of docs/dashboard.md anew, of pages in Chromium
+images: web-tools #: Write the pictures of docs/dashboard.md anew, of pages in Chromium
 	$(GO) test ./web -run TestEachPageHasAPicture -count 1 -images ../docs/images
 
 .PHONY: lighthouse
-lighthouse: build ## Ask Lighthouse what it thinks of each page of the dashboard, in Chromium
+lighthouse: build #: Ask Lighthouse what it thinks of each page of the dashboard, in Chromium
 	scripts/lighthouse.sh
 
 .PHONY: kube
-kube: ## Build a Kubernetes control plane into .tools/kube (a quarter of an hour): the tests of pkg/cloud/kubernetes run on it
+kube: #: Build a Kubernetes control plane into .tools/kube (a quarter of an hour): the tests of pkg/cloud/kubernetes run on it
 	scripts/kube.sh
 
 .PHONY: agent
-agent: ## Build the agent for the machines of the clouds into dist/agent/ARCH/tradewind-agent (AGENT_ARCHS="amd64 arm64")
+agent: #: Build the agent for the machines of the clouds into dist/agent/ARCH/tradewind-agent (AGENT_ARCHS="amd64 arm64")
 	@for arch in $(AGENT_ARCHS); do \
 	  GOOS=linux GOARCH=$$arch CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" \
 	    -o dist/agent/$$arch/tradewind-agent ./cmd/tradewind-agent || exit 1; \
 	done
 
 .PHONY: registry
-registry: ## Build the registry of images on which logins are tested, as pinned, into .tools/bin (a minute)
+registry: #: Build the registry of images on which logins are tested, as pinned, into .tools/bin (a minute)
 	@scripts/registry.sh
 
 .PHONY: rclone
-rclone: ## Build rclone for the machines of the clouds, as pinned, into dist/agent/ARCH/rclone: deployments with it can mount
+rclone: #: Build rclone for the machines of the clouds, as pinned, into dist/agent/ARCH/rclone: deployments with it can mount
 	@for arch in $(AGENT_ARCHS); do scripts/rclone.sh $$arch dist/agent/$$arch/rclone || exit 1; done
 
 .PHONY: synth
-synth: lambda agent ## Synthesise the AWS deployment into infra/cdk.out
+synth: lambda agent #: Synthesise the AWS deployment into infra/cdk.out
 	cd infra && $(GO) run . -assets ../dist -out cdk.out
 
 # The rehearsal runs on this machine, whichever machines it buys, so it has builds of its own.
@@ -132,7 +136,7 @@ rehearse: rehearse-setup ## Deploy the template to an emulated AWS and run the r
 	$(REHEARSAL)/rehearse -assembly $(REHEARSAL)/cdk.out -assets $(REHEARSAL) -report $(REHEARSAL)/report.json $(if $(RESULTS),-results $(RESULTS))
 
 .PHONY: rehearse-chaos
-rehearse-chaos: rehearse-setup ## The same with functions killed at random moments and every tenth call failing (SEED=1)
+rehearse-chaos: rehearse-setup #: The same with functions killed at random moments and every tenth call failing (SEED=1)
 	$(REHEARSAL)/rehearse -assembly $(REHEARSAL)/cdk.out -assets $(REHEARSAL) -chaos -seed $(or $(SEED),1)
 
 # The clouds of the rehearsal, as internal/rehearsal/clouds has them; where the emulators are its functions are told there.
@@ -150,39 +154,39 @@ rehearse-clouds: rehearse-clouds-setup ## One job across emulated AWS, Google Cl
 	$(REHEARSAL)/rehearse -clouds -assembly $(REHEARSAL)/cdk-clouds.out -assets $(REHEARSAL)
 
 .PHONY: rehearse-clouds-chaos
-rehearse-clouds-chaos: rehearse-clouds-setup ## The same with functions killed at random moments and every tenth call failing (SEED=1)
+rehearse-clouds-chaos: rehearse-clouds-setup #: The same with functions killed at random moments and every tenth call failing (SEED=1)
 	$(REHEARSAL)/rehearse -clouds -assembly $(REHEARSAL)/cdk-clouds.out -assets $(REHEARSAL) -chaos -seed $(or $(SEED),1)
 
 .PHONY: rehearse-kube
-rehearse-kube: kube build ## One job on two clusters of Kubernetes: a full one, one that grows, a drain, and a broker that is killed ten times (SEED=1)
+rehearse-kube: kube build #: One job on two clusters of Kubernetes: a full one, one that grows, a drain, and a broker that is killed ten times (SEED=1)
 	$(MAKE) agent AGENT_ARCHS=$(shell $(GO) env GOARCH)
 	$(GO) run ./localstack/rehearse-kube -seed $(or $(SEED),1)
 
 .PHONY: kube-real
-kube-real: kube build ## A job on a real kubelet with containerd and runc, where this computer allows it (root); says why it skips elsewhere
+kube-real: kube build #: A job on a real kubelet with containerd and runc, where this computer allows it (root); says why it skips elsewhere
 	scripts/kube.sh kubelet bridge host-local loopback
 	$(MAKE) agent AGENT_ARCHS=$(shell $(GO) env GOARCH)
 	$(GO) run ./localstack/kube-real
 
 CLIENTS    := $(TOOLS)/clients
 .PHONY: python
-python: ## Build the Python client's wheel into dist/python
+python: #: Build the Python client's wheel into dist/python
 	@scripts/clients.sh python
 	@rm -rf dist/python
 	$(CLIENTS)/python/bin/python -m build --no-isolation --wheel --outdir dist/python clients/python
 
 .PHONY: python-models
-python-models: ## Write the Python client's models anew from pkg/api/openapi.json
+python-models: #: Write the Python client's models anew from pkg/api/openapi.json
 	@scripts/clients.sh python
 	cd clients/python && $(abspath $(CLIENTS))/python/bin/datamodel-codegen
 
 .PHONY: test-python
-test-python: build python ## Check the Python client's types and test it, and its wheel, with a broker that runs
+test-python: build python #: Check the Python client's types and test it, and its wheel, with a broker that runs
 	cd clients/python && $(abspath $(CLIENTS))/python/bin/mypy src tests && $(abspath $(CLIENTS))/python/bin/ruff check src tests
 	cd clients/python && PYTHONPATH=src $(abspath $(CLIENTS))/python/bin/python -m pytest -q tests --ignore tests/integrations
 
 .PHONY: test-clients
-test-clients: build ## Try other people's clients on a broker that runs: py-tes, Snakemake, cwl-tes, Nextflow, Airflow, Dagster, Prefect (CLIENT=dagster for one)
+test-clients: build #: Try other people's clients on a broker that runs: py-tes, Snakemake, cwl-tes, Nextflow, Airflow, Dagster, Prefect (CLIENT=dagster for one)
 	@for c in $(or $(CLIENT),tes snakemake cwl nextflow dagster prefect airflow); do \
 	  scripts/clients.sh $$c; status=$$?; \
 	  if [ $$status = 3 ]; then echo "skipped $$c: what it needs cannot be had here"; continue; fi; \
@@ -190,11 +194,11 @@ test-clients: build ## Try other people's clients on a broker that runs: py-tes,
 	  (cd clients/python && PYTHONPATH=src $(abspath $(CLIENTS))/$$c/bin/python -m pytest -q -rs tests/integrations/test_$$c.py) || exit 1; done
 
 .PHONY: schemathesis
-schemathesis: build ## Have Schemathesis make up requests from the API's description, with all its checks (MAX_EXAMPLES=50)
+schemathesis: build #: Have Schemathesis make up requests from the API's description, with all its checks (MAX_EXAMPLES=50)
 	@scripts/schemathesis.sh
 
 .PHONY: test-infra
-test-infra: emulators ## Test the AWS deployment: assertions on its template, cfn-lint, checkov; needs node
+test-infra: emulators #: Test the AWS deployment: assertions on its template, cfn-lint, checkov; needs node
 	cd infra && $(GO) vet ./... && $(GO) test -timeout 10m ./...
 
 .PHONY: fuzz
@@ -205,7 +209,7 @@ fuzz: ## Run every fuzz target for ten seconds
 	  done; done
 
 .PHONY: bench-build
-bench-build: ## Build the benchmarks into bin/bench
+bench-build: #: Build the benchmarks into bin/bench
 	@mkdir -p bin/bench
 	$(GO) build -C bench -o ../bin/bench/ ./...
 
@@ -218,15 +222,15 @@ lambda: ## Build the Lambda functions into dist/lambda/NAME/bootstrap; fails abo
 	@$(GO) run ./internal/lambdabuild/build-functions -arch $(LAMBDA_ARCH) -out dist/lambda
 
 .PHONY: bench-placement
-bench-placement: bench-build build $(PEERS)/installed ## Place the contest's and the paper's clusters beside the baselines; writes its section of bench/RESULTS.md
+bench-placement: bench-build build $(PEERS)/installed #: Place the contest's and the paper's clusters beside the baselines; writes its section of bench/RESULTS.md
 	bin/bench/placement -report bench/RESULTS.md
 
 .PHONY: bench-scheduler
-bench-scheduler: bench-build ## Measure sessions up to 100,000 tasks and replay a recorded GPU cluster; writes its section of bench/RESULTS.md
+bench-scheduler: bench-build #: Measure sessions up to 100,000 tasks and replay a recorded GPU cluster; writes its section of bench/RESULTS.md
 	bin/bench/scheduler -report bench/RESULTS.md
 
 .PHONY: bench-bidding
-bench-bidding: bench-build build ## Replay recorded prices and availability under every policy; writes its section of bench/RESULTS.md
+bench-bidding: bench-build build #: Replay recorded prices and availability under every policy; writes its section of bench/RESULTS.md
 	bin/bench/bidding -report bench/RESULTS.md
 
 .PHONY: docs
@@ -234,49 +238,49 @@ docs: ## Build the documentation as a site into dist/docs; a link that leads now
 	scripts/docs.sh build
 
 .PHONY: docs-plots
-docs-plots: bench-build ## Draw the plots of docs/bidding.md anew
+docs-plots: bench-build #: Draw the plots of docs/bidding.md anew
 	bin/bench/bidding -plots docs/plots
 
 .PHONY: bench-limits
-bench-limits: bench-build emulators ## Play the limits of a large deployment, in one process and on DynamoDB Local, with requests counted; writes its section of bench/RESULTS.md
+bench-limits: bench-build emulators #: Play the limits of a large deployment, in one process and on DynamoDB Local, with requests counted; writes its section of bench/RESULTS.md
 	bin/bench/limits -report bench/RESULTS.md
 
 .PHONY: bench-parsync
-bench-parsync: bench-build emulators ## Have up to 8 processes place tasks on one pool over one table on DynamoDB Local, beside the wind tunnel; writes its section of bench/RESULTS.md
+bench-parsync: bench-build emulators #: Have up to 8 processes place tasks on one pool over one table on DynamoDB Local, beside the wind tunnel; writes its section of bench/RESULTS.md
 	bin/bench/parsync -report bench/RESULTS.md
 
 .PHONY: bench-failover
-bench-failover: bench-build ## Measure how long it takes from a cloud's refusal to the next launch on another; writes its section of bench/RESULTS.md
+bench-failover: bench-build #: Measure how long it takes from a cloud's refusal to the next launch on another; writes its section of bench/RESULTS.md
 	bin/bench/failover -report bench/RESULTS.md
 
 .PHONY: bench-shell
-bench-shell: bench-build build ## Measure from key to echo on a machine, beside ssh, which needs sshd; writes its section of bench/RESULTS.md
+bench-shell: bench-build build #: Measure from key to echo on a machine, beside ssh, which needs sshd; writes its section of bench/RESULTS.md
 	bin/bench/shell -tradewind $(BIN) -report bench/RESULTS.md
 
 .PHONY: bench-kube
-bench-kube: bench-build kube build ## Bind 10,000 pods in gangs of 1 to 64 on 1,000 nodes that KWOK plays, by the broker's gates, beside kubectl apply, and by the cluster's own scheduler of gangs (half an hour); writes its section of bench/RESULTS.md
+bench-kube: bench-build kube build #: Bind 10,000 pods in gangs of 1 to 64 on 1,000 nodes that KWOK plays, by the broker's gates, beside kubectl apply, and by the cluster's own scheduler of gangs (half an hour); writes its section of bench/RESULTS.md
 	$(MAKE) agent AGENT_ARCHS=$(shell $(GO) env GOARCH)
 	bin/bench/kube -report bench/RESULTS.md
 
 .PHONY: bench-failover-aws
-bench-failover-aws: rehearse-clouds-setup ## The same by the Lambda functions on the emulated AWS (half an hour); writes its section of bench/RESULTS.md
+bench-failover-aws: rehearse-clouds-setup #: The same by the Lambda functions on the emulated AWS (half an hour); writes its section of bench/RESULTS.md
 	$(REHEARSAL)/rehearse -clouds -refusals 200 -assembly $(REHEARSAL)/cdk-clouds.out -assets $(REHEARSAL) -results bench/RESULTS.md
 
 .PHONY: bench-data
-bench-data: bench-build emulators ## Move files beside rclone and s5cmd, and pass them on between nodes (half an hour, 40 GB of disk); writes its section of bench/RESULTS.md
+bench-data: bench-build emulators #: Move files beside rclone and s5cmd, and pass them on between nodes (half an hour, 40 GB of disk); writes its section of bench/RESULTS.md
 	scripts/bench-data.sh
 	bin/bench/data -report bench/RESULTS.md
 
 .PHONY: bench-lambda
-bench-lambda: bench-build ## Measure size, cold start and memory of the Lambda functions; writes its section of bench/RESULTS.md
+bench-lambda: bench-build #: Measure size, cold start and memory of the Lambda functions; writes its section of bench/RESULTS.md
 	@bin/bench/lambda -report bench/RESULTS.md
 
 .PHONY: bench-optimizer
-bench-optimizer: bench-build $(PEERS)/installed ## Solve the same models with the optimizer and its peers (half an hour); writes its section of bench/RESULTS.md
+bench-optimizer: bench-build $(PEERS)/installed #: Solve the same models with the optimizer and its peers (half an hour); writes its section of bench/RESULTS.md
 	bin/bench/optimizer -results bench/RESULTS.md -detail bench/optimizer/RESULTS.md
 
 .PHONY: bench-optimizer-quick
-bench-optimizer-quick: bench-build $(PEERS)/installed ## The same on a part of the grid, printed
+bench-optimizer-quick: bench-build $(PEERS)/installed #: The same on a part of the grid, printed
 	bin/bench/optimizer -quick
 
 $(PEERS)/installed: bench/optimizer/requirements.txt
@@ -301,7 +305,7 @@ $(LINT):
 # that hangs under a mutant has noticed it.
 PACKAGE    ?= pkg/market pkg/scheduler pkg/bidding pkg/dag/...
 .PHONY: mutants
-mutants: $(MUTANTS) ## Change the code in small ways and print the share that tests notice (PACKAGE="pkg/bidding pkg/dag/...")
+mutants: $(MUTANTS) #: Change the code in small ways and print the share that tests notice (PACKAGE="pkg/bidding pkg/dag/...")
 	@for dir in $$($(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.Dir}}{{end}}' $(addprefix ./,$(PACKAGE:./%=%))); do \
 	  echo "== $${dir#$(CURDIR)/}"; \
 	  $(MUTANTS) unleash --workers 1 --timeout-coefficient 20 --output-statuses lc $$dir || exit 1; \
