@@ -108,13 +108,11 @@ func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "tradewind",
 		Short: "Run DAGs of batch tasks wherever in the clouds they cost least",
-		Long: "Tradewind takes a DAG of batch tasks, finds on which cloud, zone, machine and market each task costs\n" +
-			"least (or is done first), runs it there, and moves it when a zone is full or a spot machine is taken\n" +
-			"away.",
+		Long: "Tradewind runs a DAG of batch tasks on the cloud, zone, machine and market where each task costs least (or\n" +
+			"finishes first), and moves a task when a zone is full or its spot machine is taken away.",
 		Example: "  tradewind run examples/train-infer.yaml      # plan, run and follow a DAG on this computer\n" +
-			"  tradewind plan job.yaml --deadline 6h        # only say where it would run and what it would cost\n" +
-			"  tradewind up --dags dags/                    # a broker with its dashboard, until Ctrl-C\n" +
-			"  tradewind catalog search --gpu V100:8        # what the clouds sell",
+			"  tradewind plan job.yaml --deadline 6h        # only show where it would run and what it would cost\n" +
+			"  tradewind up --dags dags/                    # the broker with its dashboard, until Ctrl-C",
 		SilenceErrors: true, SilenceUsage: true,
 	}
 	command.Root(root, a.Version, researchTools())
@@ -144,6 +142,14 @@ func (a *app) root() *cobra.Command {
 		about.Upgrade(a.App))
 	a.add(root, groupOperate, watching.Commands(a.App, a.watched())...)
 	root.AddCommand(agentCommand())
+	help := root.HelpFunc()
+	root.SetHelpFunc(func(c *cobra.Command, args []string) {
+		if c != root {
+			help(c, args)
+		} else if err := rootHelp(c.OutOrStdout(), root); err != nil {
+			c.PrintErrln(err)
+		}
+	})
 	return root
 }
 

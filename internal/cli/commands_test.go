@@ -22,6 +22,7 @@ import (
 //	suspended QUEUE                Ada has suspended a queue
 //	letter ID QUEUE REASON         an event was given up
 //	tradewind                      runs the command line below
+//	tradewind-lab                  runs the command line below in the research program
 func TestCommands(t *testing.T) {
 	datadriven.Walk(t, "testdata/commands", func(t *testing.T, path string) {
 		p := newProgram(t)
@@ -53,6 +54,8 @@ func TestCommands(t *testing.T) {
 				p.in = d.Input
 			case "tradewind":
 				return p.normalise(p.run(strings.Fields(d.Input)...))
+			case "tradewind-lab":
+				return p.normalise(p.lab(strings.Fields(d.Input)...))
 			default:
 				t.Fatalf("%s: unknown command %s", d.Pos, d.Cmd)
 			}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
+	"github.com/tradewind-broker/tradewind/internal/lab"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/api"
 	"github.com/tradewind-broker/tradewind/pkg/api/apitest"
@@ -364,6 +365,16 @@ func (p *program) run(args ...string) result {
 		Version: "v1.2.3", Now: p.now, Interrupts: p.signals, Exit: func(code int) { p.exited <- code },
 	}}
 	code := Run(context.Background(), env, args)
+	return result{code: code, out: out.String(), err: errs.String()}
+}
+
+// lab runs a command of the research program on the same state folder.
+func (p *program) lab(args ...string) result {
+	var out, errs bytes.Buffer
+	code := lab.Run(context.Background(), &command.Env{
+		In: strings.NewReader(p.in), Out: &out, Err: &errs, Environ: []string{"TRADEWIND_STATE=" + p.state, "HOME=/nowhere"},
+		Version: "v1.2.3", Now: p.now,
+	}, args)
 	return result{code: code, out: out.String(), err: errs.String()}
 }
 
