@@ -183,7 +183,7 @@ var (
 	alone = store.Tx{Writes: []store.Write{put(one, store.Absent, "1")}}
 )
 
-func TestThrottlingPassesOrIsSaid(t *testing.T) {
+func TestThrottlingIsRetriedThenReported(t *testing.T) {
 	for operation, call := range map[string]func(*dynamo.Store) error{
 		"TransactWriteItems": func(s *dynamo.Store) error { return s.Commit(t.Context(), both) },
 		"PutItem":            func(s *dynamo.Store) error { return s.Commit(t.Context(), alone) },
@@ -209,7 +209,7 @@ func TestThrottlingPassesOrIsSaid(t *testing.T) {
 	}
 }
 
-func TestALostAnswerIsNoConflictAndAppliesOnce(t *testing.T) {
+func TestLostAnswerAppliesOnceWithoutConflict(t *testing.T) {
 	exact := store.Tx{Writes: []store.Write{put(one, store.Absent, "1"), put(two, store.Absent, "2")}, Events: both.Events}
 	for name, c := range map[string]struct {
 		operation string
@@ -239,8 +239,8 @@ func TestALostAnswerIsNoConflictAndAppliesOnce(t *testing.T) {
 	}
 }
 
-// TestALostAnswerOfADeleteIsUnknown: what another has done cannot be told from what this one has.
-func TestALostAnswerOfADeleteIsUnknown(t *testing.T) {
+// TestLostAnswerOfDeleteIsUnknownOutcome: what another has done cannot be told from what this one has.
+func TestLostAnswerOfDeleteIsUnknownOutcome(t *testing.T) {
 	s, road := onFaulty(t, 3)
 	if err := s.Commit(t.Context(), alone); err != nil {
 		t.Fatal(err)
@@ -252,8 +252,8 @@ func TestALostAnswerOfADeleteIsUnknown(t *testing.T) {
 	}
 }
 
-// TestARivalsWorkIsNotTakenForOnesOwn: the answer was not lost after, but before the request was applied.
-func TestARivalsWorkIsNotTakenForOnesOwn(t *testing.T) {
+// TestConcurrentPutIsNotMistakenForOwn: the answer was not lost after, but before the request was applied.
+func TestConcurrentPutIsNotMistakenForOwn(t *testing.T) {
 	s, road := onFaulty(t, 3)
 	road.will("PutItem", 1, func(r *http.Request, _ []byte) (*http.Response, error) {
 		if err := s.Commit(r.Context(), alone); err != nil { // a rival's put of the very same record
@@ -269,7 +269,7 @@ func TestARivalsWorkIsNotTakenForOnesOwn(t *testing.T) {
 	}
 }
 
-func TestCancelledTransactionsAreTyped(t *testing.T) {
+func TestCancelledTransactionsReturnTypedErrors(t *testing.T) {
 	const attempts = 3
 	for name, c := range map[string]struct {
 		times int
@@ -311,7 +311,7 @@ func TestCancelledTransactionsAreTyped(t *testing.T) {
 	}
 }
 
-func TestWhatIsLeftUnprocessedIsAskedForAgain(t *testing.T) {
+func TestUnprocessedItemsAreRequestedAgain(t *testing.T) {
 	s, road := onFaulty(t, 3)
 	var keys []store.Key
 	var ids []string
@@ -354,7 +354,7 @@ func idle(requestField, leftField string) fault {
 	}
 }
 
-func TestWhatStaysUnprocessedIsThrottling(t *testing.T) {
+func TestUnprocessedItemsEndAsThrottled(t *testing.T) {
 	s, road := onFaulty(t, 3)
 	road.will("BatchGetItem", 3, idle("RequestItems", "UnprocessedKeys"))
 	if _, err := s.Get(t.Context(), one, two); !errors.Is(err, store.ErrThrottled) {

@@ -27,8 +27,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store/dynamo"
 )
 
-// TestAGangOfAThousandIsNeverSeenInPart admits 1,000 machines on a table of DynamoDB Local, and reads at every commit.
-func TestAGangOfAThousandIsNeverSeenInPart(t *testing.T) {
+// TestGangOfThousandIsNeverVisibleInPart admits 1,000 machines on a table of DynamoDB Local, and reads at every commit.
+func TestGangOfThousandIsNeverVisibleInPart(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes most of a minute")
 	}

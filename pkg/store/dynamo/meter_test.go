@@ -61,7 +61,7 @@ func TestMeterCountsByDynamosRules(t *testing.T) {
 	}
 }
 
-func TestNoMeterCountsNothing(t *testing.T) {
+func TestNilMeterCountsNothing(t *testing.T) {
 	var m *dynamo.Meter
 	if u := m.Usage(); u.Total.Requests != 0 {
 		t.Errorf("%+v", u)

@@ -34,9 +34,9 @@ func sameEvents(a, b []store.Event) bool {
 	return true
 }
 
-// TestPackKeepsEventsAndFitsItems: what is packed comes back in order, each item under DynamoDB's limit with the
+// TestPackRoundTripsWithinItemLimit: what is packed comes back in order, each item under DynamoDB's limit with the
 // marks of all its events, and no more items than events.
-func TestPackKeepsEventsAndFitsItems(t *testing.T) {
+func TestPackRoundTripsWithinItemLimit(t *testing.T) {
 	s := packer(t, time.Now)
 	rapid.Check(t, func(rt *rapid.T) {
 		var tx store.Tx
@@ -77,7 +77,7 @@ func TestPackKeepsEventsAndFitsItems(t *testing.T) {
 	})
 }
 
-func TestOutboxKeysGrowWhateverTheClockDoes(t *testing.T) {
+func TestOutboxKeysGrowEvenIfClockStepsBack(t *testing.T) {
 	clock := []int64{100, 100, 50, 7000, -1}
 	i := 0
 	q := newSequence("tag", func() time.Time { i++; return time.Unix(0, clock[(i-1)%len(clock)]) })
@@ -112,8 +112,8 @@ func FuzzUnpack(f *testing.F) {
 	})
 }
 
-// TestPartitionsAreKeptApart from the outbox's, whatever they are called.
-func TestPartitionsAreKeptApart(t *testing.T) {
+// TestPartitionsNeverCollideWithOutbox from the outbox's, whatever they are called.
+func TestPartitionsNeverCollideWithOutbox(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		p := rapid.StringOf(rapid.SampledFrom([]rune("=outbx#0"))).Draw(rt, "partition")
 		if rapid.Bool().Draw(rt, "like the outbox") {

@@ -12,10 +12,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store/dynamo"
 )
 
-// TestARestoredTableGoesOnUnderItsOldName does what docs/aws.md has a user do when records were damaged: restored to a point in time, looked at, and
+// TestRestoredTableWorksUnderOldName does what docs/aws.md has a user do when records were damaged: restored to a point in time, looked at, and
 // brought back under the old name by way of a backup, the table has its records, versions and events that were not published yet, and
 // goes on.
-func TestARestoredTableGoesOnUnderItsOldName(t *testing.T) {
+func TestRestoredTableWorksUnderOldName(t *testing.T) {
 	ts := onMoto(t)
 	ctx, name := t.Context(), ts.create(t)
 	db := dynamodb.NewFromConfig(ts.cfg)

@@ -52,7 +52,7 @@ func dynamoRecord(t *testing.T, name string, image map[string]types.AttributeVal
 	return r
 }
 
-func TestTheStreamFeedsTheRelay(t *testing.T) {
+func TestStreamFeedsRelay(t *testing.T) {
 	ts := onLocal(t)
 	table := ts.create(t)
 	m := &dynamo.Meter{}
@@ -167,7 +167,7 @@ func TestOneItemIsPublishedInPieces(t *testing.T) {
 	}
 }
 
-func TestUnreadableOutboxItemsStopNobody(t *testing.T) {
+func TestUnreadableOutboxItemsAreSkipped(t *testing.T) {
 	ts := onLocal(t)
 	table := ts.create(t)
 	s := open(t, ts.cfg, table, dynamo.Options{})
