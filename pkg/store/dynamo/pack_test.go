@@ -34,8 +34,8 @@ func sameEvents(a, b []store.Event) bool {
 	return true
 }
 
-// TestPackRoundTripsWithinItemLimit: what is packed comes back in order, each item under DynamoDB's limit with the
-// marks of all its events, and no more items than events.
+// TestPackRoundTripsWithinItemLimit: packed events are unpacked in order, each item stays under DynamoDB's limit even
+// with all its events marked as published, and there are at most as many items as events.
 func TestPackRoundTripsWithinItemLimit(t *testing.T) {
 	s := packer(t, time.Now)
 	rapid.Check(t, func(rt *rapid.T) {
@@ -69,10 +69,10 @@ func TestPackRoundTripsWithinItemLimit(t *testing.T) {
 			events = append(events, p.Events...)
 		}
 		if !sameEvents(events, tx.Events) {
-			rt.Fatal("other events come out")
+			rt.Fatal("unpacked events differ")
 		}
 		if len(items) > len(tx.Events) {
-			rt.Fatalf("%d items of %d events", len(items), len(tx.Events))
+			rt.Fatalf("%d items for %d events", len(items), len(tx.Events))
 		}
 	})
 }
@@ -112,7 +112,7 @@ func FuzzUnpack(f *testing.F) {
 	})
 }
 
-// TestPartitionsNeverCollideWithOutbox from the outbox's, whatever they are called.
+// TestPartitionsNeverCollideWithOutbox checks that no partition name collides with an outbox partition.
 func TestPartitionsNeverCollideWithOutbox(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		p := rapid.StringOf(rapid.SampledFrom([]rune("=outbx#0"))).Draw(rt, "partition")
@@ -121,10 +121,10 @@ func TestPartitionsNeverCollideWithOutbox(t *testing.T) {
 		}
 		pk := partitionKey(p)
 		if bytes.HasPrefix([]byte(pk), []byte(OutboxPrefix)) {
-			rt.Fatalf("%q lies in the outbox", p)
+			rt.Fatalf("%q is in the outbox", p)
 		}
 		if got := partitionOf(pk); got != p {
-			rt.Fatalf("%q comes back as %q", p, got)
+			rt.Fatalf("%q is decoded as %q", p, got)
 		}
 	})
 }
