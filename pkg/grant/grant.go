@@ -53,7 +53,7 @@ const (
 type Want struct {
 	Op  Op            `json:"op"`
 	URI string        `json:"uri"`           // of the object; see Parse
-	For time.Duration `json:"for,omitempty"` // how long; the store may grant less if its cloud or credentials require it
+	For time.Duration `json:"for,omitempty"` // how long; the store may grant less
 
 	// get: exactly these bytes; nil means the whole object, or any range that the client requests
 	Range *Range `json:"range,omitempty"`
@@ -255,8 +255,8 @@ func CheckParts(parts []Uploaded) ([]Uploaded, error) {
 	return sorted, nil
 }
 
-// Redact returns an HTTP client's error without the query of its URL, because net/http repeats the whole URL in the text.
-// errors.Is still finds what the client's error wraps, such as a deadline.
+// Redact returns an HTTP client's error without the query of its URL, because net/http repeats the whole URL in the
+// text. errors.Is still finds what the client's error wraps, such as a deadline.
 func Redact(err error) error {
 	var u *url.Error
 	if !errors.As(err, &u) {

@@ -17,7 +17,7 @@ type Loan struct {
 }
 
 // Credentials allow reading, or reading and writing, all below one prefix and nothing else, until they expire. They are
-// for programs that cannot request a grant for each object, such as a mount. Whoever has them has the right: String,
+// for programs that cannot request a grant for each object, such as a mount. Any holder can use them, so String,
 // GoString and LogValue omit the secrets. Which fields are set depends on the cloud.
 type Credentials struct {
 	Expires time.Time `json:"expires"`
@@ -48,9 +48,9 @@ func (c Credentials) LogValue() slog.Value { return slog.StringValue(c.String())
 
 // Lender lends credentials. A Store that can do so also implements Lender.
 type Lender interface {
-	// Lend returns credentials for a loan. It fails with ErrURI if l.Prefix is not a prefix, with errors.ErrUnsupported
-	// if the cloud cannot limit credentials to it or the store is not configured to lend, and with ErrCredentials if the
-	// lender lacks the right.
+	// Lend returns credentials for a loan. It fails with ErrURI if l.Prefix is not a prefix, with
+	// errors.ErrUnsupported if the cloud cannot limit credentials to it or the store is not configured to lend, and
+	// with ErrCredentials if the lender lacks the right.
 	Lend(ctx context.Context, l Loan) (Credentials, error)
 }
 

@@ -20,9 +20,10 @@ type Object struct {
 }
 
 // Parse reads an object's URI as jobs write it: s3://bucket/key, gs://bucket/key, azblob://container/key or
-// file:///path, with the key percent-encoded. It fails with ErrURI for a URI that readers could understand in different
-// ways: an empty segment, "." or ".." (also encoded any number of times), an encoded slash, a backslash (which Azure
-// treats as a slash), control characters, invalid UTF-8, a query, a fragment, a user, a port, or capitals in the scheme.
+// file:///path, with the key percent-encoded. It fails with ErrURI for a URI that readers could understand in
+// different ways: an empty segment, "." or ".." (also encoded any number of times), an encoded slash, a backslash
+// (which Azure treats as a slash), control characters, invalid UTF-8, a query, a fragment, a user, a port, or
+// capitals in the scheme.
 func Parse(uri string) (Object, error) {
 	o, err := parse(uri)
 	if err != nil {
@@ -80,8 +81,9 @@ func Below(prefix, key string) (string, error) {
 	return o.String(), nil
 }
 
-// In returns the entry of a list for a key; drivers use it. ok is false for keys that are not objects: the folders that
-// cloud consoles create. It fails with ErrURI for a key that cannot be a URI; otherwise the list would silently omit it.
+// In returns the entry of a list for a key; drivers use it. ok is false for keys that are not objects: the folders
+// that cloud consoles create. It fails with ErrURI for a key that cannot be a URI; otherwise the list would silently
+// omit it.
 func (o Object) In(key string, size int64) (l Listed, ok bool, err error) {
 	if key == "" || strings.HasSuffix(key, "/") {
 		return Listed{}, false, nil

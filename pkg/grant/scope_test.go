@@ -98,7 +98,7 @@ func TestScopeRejectsBeforeCallingStore(t *testing.T) {
 	for name, err := range map[string]error{
 		"sign": signed, "begin": begun, "complete": s.Complete(t.Context(), "s3://b/in/a", "u", nil),
 		"abort": s.Abort(t.Context(), "s3://b/in/a", "u"), "remove": s.Remove(t.Context(), "s3://b/in/a"),
-		"list of more": listed, "list beside": beside, "list of what may be written": written,
+		"list of a larger prefix": listed, "list of another prefix": beside, "list of a writable prefix": written,
 	} {
 		if !errors.Is(err, grant.ErrOutside) {
 			t.Errorf("%s: %v, want ErrOutside", name, err)

@@ -1,8 +1,9 @@
 // Package identity verifies to the broker which machine it talks to: it checks what a machine's cloud
 // has signed about it. Each cloud is a sub-package; identitytest is the conformance suite that all of them pass.
 //
-// A verifier proves what a machine is and decides nothing: the broker checks whether it is the machine that it launched.
-// The trusted certificates, keys and addresses are settings of the deployment; nothing in a proof adds to them.
+// A verifier proves what a machine is and decides nothing: the broker checks whether it is the machine that it
+// launched. The trusted certificates, keys and addresses are settings of the deployment; nothing in a proof adds to
+// them.
 package identity
 
 import (

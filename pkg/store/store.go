@@ -118,7 +118,7 @@ type Event struct {
 	Body []byte // a CloudEvents JSON envelope; the driver copies it
 }
 
-// Tx is a transaction: all of it is committed, or none of it.
+// Tx is a transaction: it is committed completely or not at all.
 type Tx struct {
 	Writes []Write
 	Events []Event

@@ -32,7 +32,7 @@ const (
 	emptyPolls = 3
 )
 
-// corpse is a letter in a dead-letter queue.
+// corpse is a message in a dead-letter queue.
 type corpse struct {
 	bus.DeadLetter
 	envelope Envelope
@@ -184,7 +184,7 @@ func (b *Bus) exhumed(queue string, m *types.Message) corpse {
 		return c
 	}
 	config, _ := b.queues.Config(queue)
-	c.Reason = fmt.Sprintf("no answer within %v of delivery %d, which was the last", config.Visibility, config.MaxAttempts)
+	c.Reason = fmt.Sprintf("no answer within %v of the last delivery (%d)", config.Visibility, config.MaxAttempts)
 	c.Attempts = config.MaxAttempts
 	return c
 }

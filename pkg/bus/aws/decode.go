@@ -45,8 +45,8 @@ type Foreign struct {
 	Raw        []byte          // the whole envelope
 }
 
-// Decode reads the body of an SQS message of a deployment's queue. It makes no requests: Bus.Load fetches a body that is
-// stored elsewhere. It fails with ErrUnreadable.
+// Decode reads the body of an SQS message of a deployment's queue. It makes no requests: Bus.Load fetches a body that
+// is stored elsewhere. It fails with ErrUnreadable.
 func Decode(body []byte) (Envelope, error) {
 	var e struct {
 		envelope

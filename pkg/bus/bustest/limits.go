@@ -99,7 +99,7 @@ func testUnknownQueue(_ *testing.T, f *fixture) {
 			f.Errorf("%s = %v, want ErrUnknownQueue", name, err)
 		}
 	}
-	for _, name := range []string{"Receive", "Ack", "Nack", "Reject", "Extend", "Depth"} { // "" is unknown in these, too
+	for _, name := range []string{"Receive", "Ack", "Nack", "Reject", "Extend", "Depth"} { // "" is unknown, too
 		if err := f.calls("", receipt)[name](f.Context()); !errors.Is(err, bus.ErrUnknownQueue) {
 			f.Errorf("%s of queue \"\" = %v, want ErrUnknownQueue", name, err)
 		}

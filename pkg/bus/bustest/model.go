@@ -242,7 +242,7 @@ func (m *model) redrive() {
 	}
 	for _, c := range want {
 		again := &copied{message: c.message, queue: c.queue, until: c.message.NotBefore}
-		*c = copied{message: c.message, queue: c.queue, gone: true} // its receipts are of a message that no longer exists
+		*c = copied{message: c.message, queue: c.queue, gone: true} // its receipts are now stale
 		m.copies = append(m.copies, again)
 	}
 }

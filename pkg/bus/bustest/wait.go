@@ -125,7 +125,7 @@ func testWakeDelay(_ *testing.T, f *fixture) {
 	f.clock.Advance(time.Minute)
 	f.wantResult(done, "a", 1)
 
-	waiting := f.waiter(f.Context(), 1, 10, time.Hour) // the same, but the message is published after the receiver started
+	waiting := f.waiter(f.Context(), 1, 10, time.Hour) // the same, but the message comes later
 	m.ID, m.NotBefore = "b", f.clock.Now().Add(time.Second)
 	f.send(m)
 	f.clock.AwaitDue(m.NotBefore)

@@ -32,7 +32,7 @@ func (d *disk) close() error {
 	if err := d.file.Flush(context.Background()); !errors.Is(err, boltfile.ErrClosed) {
 		return err
 	}
-	return nil // whoever closed the file earlier has flushed it
+	return nil // the file was closed earlier, which flushed it
 }
 
 func (d *disk) read(queue string, taken []delivery) ([]bus.Delivery, error) {

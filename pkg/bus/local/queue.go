@@ -90,7 +90,7 @@ func (q *queue) advance(now int64) (lapsed []burial) {
 	for len(q.hidden) > 0 && q.hidden[0].until <= now {
 		e := q.hidden[0]
 		if e.place == inFlight && int(e.attempts) >= q.config.MaxAttempts {
-			reason := fmt.Sprintf("no answer within %v of delivery %d, which was the last", q.config.Visibility, e.attempts)
+			reason := fmt.Sprintf("no answer within %v of the last delivery (%d)", q.config.Visibility, e.attempts)
 			lapsed = append(lapsed, q.drop(e, e.until, reason))
 			continue
 		}
@@ -118,7 +118,8 @@ func (q *queue) find(receipt string) (e *entry, gone bool, err error) {
 	e = q.entries[d.number]
 	switch {
 	case e == nil:
-		return nil, true, fmt.Errorf("%w: the message of %s in %s no longer exists", bus.ErrStaleReceipt, receipt, q.config.Name)
+		return nil, true, fmt.Errorf("%w: the message of %s in %s no longer exists", bus.ErrStaleReceipt, receipt,
+			q.config.Name)
 	case e.attempts != d.attempts || e.answered:
 		return nil, false, fmt.Errorf("%w: %s in %s", bus.ErrStaleReceipt, receipt, q.config.Name)
 	}

@@ -1,6 +1,6 @@
-// Package ambient opens the stores of the three clouds with the credentials of the user who runs this process, as found
-// by each cloud's own tools. It is for a broker on a user's computer or in a cluster. A store is opened at its first use,
-// so that users of other clouds need no credentials for it and start no later.
+// Package ambient opens the stores of the three clouds with the credentials of the user who runs this process, as
+// found by each cloud's own tools. It is for a broker on a user's computer or in a cluster. A store is opened at its
+// first use, so that users of other clouds need no credentials for it and start no later.
 package ambient
 
 import (

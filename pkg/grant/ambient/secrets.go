@@ -21,8 +21,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/secret/restsecret"
 )
 
-// Secrets returns the sources of the secrets that jobs refer to, with the same credentials. Credentials are looked up at
-// the first fetch, and again as long as none are found.
+// Secrets returns the sources of the secrets that jobs refer to, with the same credentials. Credentials are looked up
+// at the first fetch, and again as long as none are found.
 func Secrets() map[string]secret.Source {
 	parameters := once(func(ctx context.Context) (awssecret.SSM, error) {
 		cfg, err := config.LoadDefaultConfig(ctx, config.WithLogger(logging.Nop{}))

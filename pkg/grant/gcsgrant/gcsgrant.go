@@ -1,7 +1,8 @@
 // Package gcsgrant is the grant.Store of Google Cloud Storage. It signs V4 URLs with the published algorithm
 // ("Signatures", "Canonical requests" in the documentation of Cloud Storage), which is a page of code and avoids the
 // SDK. A SignFunc does the signing: RSA for a service account's key, or IAM's signBlob for an identity without a key.
-// signBlob takes one call for each signature, made in parallel; programs that sign a thousand at once should have a key.
+// signBlob takes one call for each signature, made in parallel; programs that sign a thousand at once should have a
+// key.
 //
 // A grant binds the method, the object, the upload and number of a part, the range and the checksum, all signed. It
 // binds the length with x-goog-content-length-range, which is documented only for whole objects. A part's length is
@@ -10,9 +11,9 @@
 // Multipart uploads are those of the XML API, not resumable uploads or composed objects. A resumable upload takes one
 // part after the other, and its session URL is a right that lasts a week without its own expiry. Composing creates a
 // temporary object for each part, which anyone with list permission can see, which retention and soft delete charge
-// for, and of which at most 32 are joined at a time. Parts of the XML API are uploaded in parallel, are not objects, are
-// dropped with one call, and a rule of the bucket (AbortIncompleteMultipartUpload) removes forgotten ones. The store
-// makes these calls with URLs that it signs itself, so it needs no rights other than those it grants.
+// for, and of which at most 32 are joined at a time. Parts of the XML API are uploaded in parallel, are not objects,
+// are dropped with one call, and a rule of the bucket (AbortIncompleteMultipartUpload) removes forgotten ones. The
+// store makes these calls with URLs that it signs itself, so it needs no rights other than those it grants.
 package gcsgrant
 
 import (

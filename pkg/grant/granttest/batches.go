@@ -122,7 +122,7 @@ func (s *suite) part(t *testing.T, uri, upload string, number int, body []byte) 
 func (s *suite) multipart(t *testing.T) {
 	uri, upload, parts, whole := s.begin(t)
 	s.absent(t, uri)
-	again := mustDo(t, s.part(t, uri, upload, 2, []byte("the end")), []byte("the end")) // repeated because the answer was lost
+	again := mustDo(t, s.part(t, uri, upload, 2, []byte("the end")), []byte("the end")) // again
 	parts[1].ETag = again.header.Get("ETag")
 	parts[0], parts[1] = parts[1], parts[0]
 	if err := s.store.Complete(t.Context(), uri, upload, parts); err != nil {

@@ -11,7 +11,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// Holder accesses a cloud with certain credentials, using the cloud's SDK. If the cloud denies access, it returns an error.
+// Holder accesses a cloud with certain credentials, using the cloud's SDK. If the cloud denies access, it returns an
+// error.
 type Holder interface {
 	Read(ctx context.Context, uri string) ([]byte, error)
 	Write(ctx context.Context, uri string, body []byte) error
@@ -138,11 +139,11 @@ func (h LoanHarness) beside(t *testing.T) {
 	h.put(t, beside+"x")
 	held := h.lend(t, lent, true)
 	_, err := held.Read(t.Context(), beside+"x")
-	denied(t, "read beside", err)
-	denied(t, "write beside", held.Write(t.Context(), beside+"new", []byte("new")))
-	denied(t, "remove beside", held.Remove(t.Context(), beside+"x"))
-	denied(t, "list beside", held.List(t.Context(), beside))
-	denied(t, "list above", held.List(t.Context(), h.Bucket))
+	denied(t, "read in another prefix", err)
+	denied(t, "write in another prefix", held.Write(t.Context(), beside+"new", []byte("new")))
+	denied(t, "remove in another prefix", held.Remove(t.Context(), beside+"x"))
+	denied(t, "list another prefix", held.List(t.Context(), beside))
+	denied(t, "list the whole bucket", held.List(t.Context(), h.Bucket))
 	denied(t, "write to another bucket", held.Write(t.Context(), h.Other+"/new", []byte("new")))
 }
 

@@ -117,7 +117,7 @@ func (c *Client) ask(ctx context.Context, what call) (a answer, err error) {
 		return a, fmt.Errorf("grant: %s: no answer: %w", what.Grant, err)
 	}
 	if err := json.Unmarshal(back, &a); err != nil {
-		return answer{}, fmt.Errorf("grant: %s: the answer is not valid JSON", what.Grant) // err may contain secrets of the answer
+		return answer{}, fmt.Errorf("grant: %s: the answer is not valid JSON", what.Grant) // err may have secrets
 	}
 	if f := a.Failure; f != nil {
 		for _, k := range kinds() {

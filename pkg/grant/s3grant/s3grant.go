@@ -131,7 +131,7 @@ func (b batch) presign(ctx context.Context, o grant.Object, w grant.Want, lasts 
 		p.Presigner = signer{now: b.now}
 		p.ClientOptions = append(p.ClientOptions, func(c *s3.Options) {
 			c.Credentials = credentials.StaticCredentialsProvider{Value: b.creds}
-			c.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired // there is no body to compute it from
+			c.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired // no body yet
 			c.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
 		})
 	}

@@ -131,7 +131,7 @@ func syncFolder(path string) error {
 
 func ownerPath(path string) string { return path + ".pid" }
 
-// noteOwner writes this process's ID beside the file. It is used only in the text of ErrLocked.
+// noteOwner writes this process's ID to the .pid file. It is used only in the text of ErrLocked.
 func noteOwner(path string) {
 	_ = os.WriteFile(ownerPath(path), []byte(strconv.Itoa(os.Getpid())+"\n"), 0o600)
 }

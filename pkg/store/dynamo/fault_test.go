@@ -239,7 +239,8 @@ func TestLostAnswerAppliesOnceWithoutConflict(t *testing.T) {
 	}
 }
 
-// TestLostAnswerOfDeleteIsUnknownOutcome: after a lost answer, a store cannot distinguish its own delete from another's.
+// TestLostAnswerOfDeleteIsUnknownOutcome: after a lost answer, a store cannot distinguish its own delete from
+// another's.
 func TestLostAnswerOfDeleteIsUnknownOutcome(t *testing.T) {
 	s, road := onFaulty(t, 3)
 	if err := s.Commit(t.Context(), alone); err != nil {

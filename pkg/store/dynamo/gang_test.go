@@ -27,7 +27,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store/dynamo"
 )
 
-// TestGangOfThousandIsNeverVisibleInPart admits 1,000 machines on a table of DynamoDB Local and reads after every commit.
+// TestGangOfThousandIsNeverVisibleInPart admits 1,000 machines on a table of DynamoDB Local and reads after every
+// commit.
 func TestGangOfThousandIsNeverVisibleInPart(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes almost a minute")

@@ -81,7 +81,7 @@ func (s *Store) mark(ctx context.Context, p *Pending, index []string) (last bool
 	})
 	var unmet *types.ConditionalCheckFailedException
 	if errors.As(err, &unmet) {
-		return false, nil // another process published all of it
+		return false, nil // another process published the item
 	}
 	if err != nil {
 		return false, failed(ctx, "published", err)

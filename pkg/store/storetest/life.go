@@ -128,7 +128,7 @@ func (s *suite) testExpiry(t *testing.T) {
 	commit(t, st, expiring("1 then 5", minute(5)), expiring("1 then never", time.Time{}),
 		expiring("5 then 1", minute(1)), del(key("p", "1 then gone"), 1))
 
-	sweep(minute(1), "1", "1 then 5", "1 then never", "2", "3", "5 then 1", "never") // exactly at the expiry, not after it
+	sweep(minute(1), "1", "1 then 5", "1 then never", "2", "3", "5 then 1", "never") // at expiry, not after
 	sweep(minute(1).Add(time.Second), "1 then 5", "1 then never", "2", "3", "never")
 	commit(t, st, put(key("p", "1"), store.Absent, "again"))
 	sweep(minute(3), "1", "1 then 5", "1 then never", "3", "never")

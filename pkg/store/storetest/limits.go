@@ -24,7 +24,7 @@ var limitTests = map[string]func(*testing.T, store.Store){
 	"a record of maximum size is found among many small ones":         testLargeAmongSmall,
 }
 
-// refused fails unless the transaction is rejected with reason and nothing of it is written.
+// refused fails unless the transaction is rejected with reason and writes nothing.
 func refused(t *testing.T, s store.Store, what string, tx store.Tx, reason error) {
 	t.Helper()
 	witness := key("witness", "w")

@@ -12,7 +12,8 @@ import (
 
 // Service is the cloud service that holds a bus's queues. C is the type of a delivery's content.
 type Service[C any] interface {
-	// Remove removes messages of a queue by their handles. It returns the handles that may not have been removed, and the error.
+	// Remove removes messages of a queue by their handles. It returns the handles that may not have been removed, and
+	// the error.
 	Remove(ctx context.Context, q bus.QueueConfig, handles []string) (left []string, err error)
 	// Retry makes a message visible again after the queue's back-off.
 	Retry(ctx context.Context, q bus.QueueConfig, d Delivered[C]) error

@@ -31,7 +31,8 @@ func Versitygw(tb testing.TB) string {
 	return start(tb, VersitygwServer(tb.TempDir()))
 }
 
-// VersitygwServer returns the gateway over a folder, whose sub-folders are the buckets and contain the objects as files.
+// VersitygwServer returns the gateway over a folder, whose sub-folders are the buckets and contain the objects as
+// files.
 func VersitygwServer(dir string) emulator.Server {
 	return emulator.Server{Name: "versitygw", Command: func(tools, port string) ([]string, error) {
 		program := filepath.Join(tools, "bin", "versitygw")
