@@ -115,8 +115,8 @@ func noise(t *testing.T, file string, bytes int) {
 	}
 }
 
-// testFullDisk has the broker's disk fill up: while packing, while a task's code is unpacked, while it writes, and
-// while its outputs are kept. Each is said, the job ends, and what filled the disk is gone.
+// testFullDisk has the broker's disk fill up: while packing, while a task's code is unpacked, while it writes, and while
+// its outputs are kept. Each is said, the job ends, and what filled the disk is gone.
 func testFullDisk(t *testing.T, s *shell) {
 	disk := t.TempDir()
 	mounted := exec.Command("mount", "-t", "tmpfs", "-o", "size=12m", "tmpfs", disk)
