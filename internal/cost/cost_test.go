@@ -62,7 +62,7 @@ func bill(t *testing.T, spec *dag.Job) *cost.Bill {
 	return b
 }
 
-// TestAHundredTasks limits the total cost of the control plane for a DAG of a hundred tasks to 0.0035 USD, also for
+// TestHundredTasksStayBelowCostLimit limits the total cost of the control plane for a DAG of a hundred tasks to 0.0035 USD, also for
 // tasks of twelve minutes, ten in parallel, with work open for two hours and twenty minutes. It limits the part for
 // the job's own events to the cost that has been achieved.
 func TestHundredTasksStayBelowCostLimit(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store/mem"
 )
 
-// TestTheTableCountsAsTheDriverDoes sends the same transactions and reads to the counting table and to the DynamoDB
+// TestTableCountsLikeDriver sends the same transactions and reads to the counting table and to the DynamoDB
 // driver, whose meter counts the real requests.
 func TestTableCountsLikeDriver(t *testing.T) {
 	if testing.Short() {
