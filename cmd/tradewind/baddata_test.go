@@ -31,7 +31,7 @@ var badData = []struct {
 	{"a name that is no UTF-8", func(d string) error { return os.WriteFile(mkdir(d)+"/\xff", nil, 0o600) }, "workdir: code",
 		[]string{"job.yaml:5:14: ", `"\xff" cannot be packed: its name is not UTF-8; rename it`}},
 	{"a bucket without a name", nil, `inputs: ["s3:///x"]`,
-		[]string{`job.yaml:5:14: tasks.a.inputs[0]: "s3:///x" cannot be read`, "no bucket", "name a bucket"}},
+		[]string{`job.yaml:5:14: tasks.a.inputs[0]: "s3:///x" cannot be read`, "the bucket is missing", "name a bucket"}},
 	{"a bucket that nobody has logged in for", nil, `inputs: ["s3://a-bucket-nobody-may-read/x"]`,
 		[]string{"job.yaml:5:14: tasks.a.inputs[0]: ", "cannot be read", "no valid credentials", "aws configure"}},
 	{"code in such a bucket", nil, `workdir: "s3://a-bucket-nobody-may-read/code"`,

@@ -27,10 +27,11 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store/dynamo"
 )
 
-// TestAGangOfAThousandIsNeverSeenInPart admits 1,000 machines on a table of DynamoDB Local, and reads at every commit.
-func TestAGangOfAThousandIsNeverSeenInPart(t *testing.T) {
+// TestGangOfThousandIsNeverVisibleInPart admits 1,000 machines on a table of DynamoDB Local and reads after every
+// commit.
+func TestGangOfThousandIsNeverVisibleInPart(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes most of a minute")
+		t.Skip("takes almost a minute")
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
 	defer cancel()
@@ -108,17 +109,17 @@ func TestAGangOfAThousandIsNeverSeenInPart(t *testing.T) {
 			continue
 		case d := <-done:
 			if d.Outcome != "succeeded" {
-				t.Errorf("the job ended as %+v", d)
+				t.Errorf("the job finished as %+v", d)
 			}
 		case <-ctx.Done():
-			t.Error("the job did not end")
+			t.Error("the job did not finish")
 		}
 		break
 	}
 	seen.Check(t)
 }
 
-// hello has all machines of a cluster dial home, one after the other.
+// hello sends the hello of every machine of a cluster to the broker, one after the other.
 func hello(ctx context.Context, t *testing.T, b *broker.Broker, id string, nodes int) {
 	for rank := range nodes {
 		claims := wire.Claims{Job: record.ClusterJob(id), Cluster: id, Rank: rank}
