@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/api"
-	"github.com/tradewind-broker/tradewind/pkg/clock"
 )
 
 // Follow yields a job's updates until it is over, beginning with everything. A stream that breaks off, because the
@@ -116,7 +115,7 @@ func (o *reopening) wait(ctx context.Context, answered, news bool, err error) er
 	}
 	lasting := !errors.Is(err, ErrUnreachable) && Status(err) != http.StatusServiceUnavailable
 	late := !o.broken.IsZero() && time.Since(o.broken) > reconnectFor
-	if !lasting && !late && clock.Pause(ctx, o.pause) == nil {
+	if !lasting && !late && pause(ctx, o.pause) {
 		return nil
 	}
 	switch gone := ctx.Err(); {
@@ -126,6 +125,18 @@ func (o *reopening) wait(ctx context.Context, answered, news bool, err error) er
 		return gone // a broker that had answered is not to blame
 	default:
 		return fmt.Errorf("%w: %w", gone, err)
+	}
+}
+
+// pause waits, and reports whether ctx lasted that long.
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
-	"github.com/tradewind-broker/tradewind/pkg/dag/native"
 )
 
 // JobFailed is the error of a job that was waited for and has ended without success.
@@ -46,7 +45,7 @@ func (c *Client) SubmitJob(ctx context.Context, j *dag.Job) (*api.Submitted, err
 	if err != nil {
 		return nil, err
 	}
-	file, err := native.Marshal(brought)
+	file, err := dag.Marshal(brought)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +71,7 @@ func (c *Client) PlanJob(ctx context.Context, j *dag.Job) (*api.PlanView, error)
 	if err != nil {
 		return nil, err
 	}
-	file, err := native.Marshal(found)
+	file, err := dag.Marshal(found)
 	if err != nil {
 		return nil, err
 	}

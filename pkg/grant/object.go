@@ -5,8 +5,6 @@ import (
 	"net/url"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/tradewind-broker/tradewind/internal/names"
 )
 
 // MaxKey is how long an object's key may be, in bytes of UTF-8: what S3 and Google take.
@@ -132,7 +130,9 @@ func (o Object) EscapedKey() string {
 
 // bucketName is what any of the clouds takes for a bucket or container. It has neither a port nor an escape.
 func bucketName(name string) bool {
-	return name != "" && names.Made(name[:1], 1, 1, names.Alnum+"$") && names.Made(name[1:], 0, 221, names.Alnum+"._-")
+	const alnum = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+	return name != "" && len(name) <= 222 && strings.Contains(alnum+"$", name[:1]) &&
+		strings.Trim(name[1:], alnum+"._-") == ""
 }
 
 // parse reads the URI of an object or of a prefix: its key may be empty, and may end in a slash.

@@ -9,11 +9,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tradewind-broker/tradewind/internal/localfiles"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/client"
 	"github.com/tradewind-broker/tradewind/pkg/host"
 	"github.com/tradewind-broker/tradewind/pkg/pack"
-	"github.com/tradewind-broker/tradewind/pkg/pack/depot"
 )
 
 func put(t *testing.T, dir, name, content string) {
@@ -47,7 +47,7 @@ func TestAChangeAfterItWasHandedInDoesNotReachTheJob(t *testing.T) {
 	put(t, dir, "version", "handed in")
 	h, _ := serve(t, host.Options{State: state, TimeScale: 0.01})
 	c := client.New(h.URL(), h.Token())
-	tree, err := (&depot.Sender{Asker: c}).Bring(t.Context(), dir, pack.Options{})
+	tree, err := (&localfiles.Sender{Asker: c}).Bring(t.Context(), dir, pack.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,6 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/localfiles"
 	"github.com/tradewind-broker/tradewind/pkg/api"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
-	"github.com/tradewind-broker/tradewind/pkg/dag/native"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 	"github.com/tradewind-broker/tradewind/pkg/dag/slurm"
 	"github.com/tradewind-broker/tradewind/pkg/pack"
@@ -230,7 +229,7 @@ func (f *File) Upload() ([]byte, error) {
 	if !f.changed {
 		return f.body, nil
 	}
-	return native.Marshal(f.Spec)
+	return dag.Marshal(f.Spec)
 }
 
 // Locate has what the broker refuses name a line of the file. Where packs or flags changed what the file says, the

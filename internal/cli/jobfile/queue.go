@@ -3,7 +3,7 @@ package jobfile
 import (
 	"context"
 
-	"github.com/tradewind-broker/tradewind/internal/suggest"
+	"github.com/tradewind-broker/tradewind/internal/fault"
 	"github.com/tradewind-broker/tradewind/pkg/api"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
@@ -24,7 +24,7 @@ func DoubtQueue(ctx context.Context, name string, queues func(context.Context) (
 			return ""
 		}
 	}
-	near := suggest.Nearest(name, known)
+	near := fault.Nearest(name, known)
 	if near == "" {
 		return ""
 	}

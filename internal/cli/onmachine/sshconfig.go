@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
-	"github.com/tradewind-broker/tradewind/internal/suggest"
+	"github.com/tradewind-broker/tradewind/internal/fault"
 	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 )
 
@@ -94,7 +94,7 @@ func Knows(v *view.JobDetail, task string) error {
 		}
 	}
 	hint := "`tradewind status " + v.ID + "` lists them"
-	switch meant := suggest.Nearest(task, names); {
+	switch meant := fault.Nearest(task, names); {
 	case len(replicas) > 0:
 		hint = "it is a service: its replicas are " + strings.Join(replicas[:min(len(replicas), 3)], ", ")
 		if len(replicas) > 3 {

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
-	"github.com/tradewind-broker/tradewind/internal/suggest"
+	"github.com/tradewind-broker/tradewind/internal/fault"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/accel"
 )
@@ -72,7 +72,7 @@ func resource(name string) (string, error) {
 	if err == nil {
 		return kind, nil
 	}
-	near := suggest.Nearest(name, slices.Sorted(maps.Keys(names)))
+	near := fault.Nearest(name, slices.Sorted(maps.Keys(names)))
 	var unknown *accel.UnknownError
 	if near == "" && errors.As(err, &unknown) && len(unknown.Suggestions) > 0 {
 		near = unknown.Suggestions[0]

@@ -12,11 +12,11 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/apihost"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/objects"
+	"github.com/tradewind-broker/tradewind/internal/localfiles"
 	"github.com/tradewind-broker/tradewind/pkg/api"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/client"
 	"github.com/tradewind-broker/tradewind/pkg/pack"
-	"github.com/tradewind-broker/tradewind/pkg/pack/depot"
 )
 
 // TestCodeGoesToTheBucketPastTheFunction brings a folder whose pieces are larger than a function's answer to S3 by signed
@@ -49,7 +49,7 @@ func TestCodeGoesToTheBucketPastTheFunction(t *testing.T) {
 		t.Errorf("a pack that is not there: %v", err)
 	}
 	var sent []int64
-	sender := depot.Sender{Asker: c, Sent: func(n, _ int64) { sent = append(sent, n) }}
+	sender := localfiles.Sender{Asker: c, Sent: func(n, _ int64) { sent = append(sent, n) }}
 	if err := sender.Send(ctx, tree); err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func TestCodeGoesToTheBucketPastTheFunction(t *testing.T) {
 	if state := w.scheduleState(ctx); state != "ENABLED" {
 		t.Errorf("the job's schedule is %s", state)
 	}
-	again := depot.Sender{Asker: c, Sent: func(n, of int64) {
+	again := localfiles.Sender{Asker: c, Sent: func(n, of int64) {
 		if of != 0 {
 			t.Errorf("%d of %d bytes are sent again", n, of)
 		}

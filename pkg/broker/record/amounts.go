@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tradewind-broker/tradewind/internal/figure"
+	"github.com/tradewind-broker/tradewind/internal/fault"
 )
 
 // Amounts are quantities of resources, by their names: VCPUs, MemoryGiB, USDPerHour, USDPerMonth, or the name of a kind
@@ -67,7 +67,7 @@ func (a Amounts) Exceeds(most, beside Amounts) (name string, is bool) {
 }
 
 // TellFigure tells people an amount without its unit.
-func TellFigure(v float64) string { return figure.Text(v) }
+func TellFigure(v float64) string { return fault.Number(v) }
 
 // TellAmount says an amount of a resource with its unit: "8 vCPUs", "64 GiB of memory", "2 A100".
 func TellAmount(name string, v float64) string {
@@ -75,7 +75,7 @@ func TellAmount(name string, v float64) string {
 	case VCPUs:
 		return fmt.Sprintf("%g vCPUs", v)
 	case MemoryGiB:
-		return figure.Text(v) + " GiB of memory"
+		return fault.Number(v) + " GiB of memory"
 	case USDPerHour:
 		return fmt.Sprintf("%.4g USD/h", v)
 	case USDPerMonth:

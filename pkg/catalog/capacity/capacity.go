@@ -12,7 +12,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tradewind-broker/tradewind/internal/figure"
+	"github.com/tradewind-broker/tradewind/internal/fault"
 )
 
 // Amount is how much of some capacity there is, or how much of it something takes, in all that it is counted in.
@@ -155,7 +155,7 @@ func (a Amount) String() string {
 	}
 	tell(a.Machines, 1, "machine", "machines", exact)
 	tell(a.MilliVCPU, 1000, "vCPU", "vCPUs", exact)
-	tell(a.MiB, 1024, "GiB", "GiB", figure.Text)
+	tell(a.MiB, 1024, "GiB", "GiB", fault.Number)
 	tell(a.MicroUSD, 1e6, "USD an hour", "USD an hour", exact)
 	tell(a.CentiUnits, 100, "normalised unit", "normalised units", exact)
 	if len(parts) == 0 {

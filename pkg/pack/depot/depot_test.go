@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/localfiles"
 	"github.com/tradewind-broker/tradewind/pkg/grant/filegrant"
 	"github.com/tradewind-broker/tradewind/pkg/pack"
 	"github.com/tradewind-broker/tradewind/pkg/pack/depot"
@@ -68,7 +69,7 @@ func folder(t *testing.T, content string) string {
 
 func bring(t *testing.T, h *house, dir string) string {
 	t.Helper()
-	tree, err := (&depot.Sender{Asker: h}).Bring(t.Context(), dir, pack.Options{})
+	tree, err := (&localfiles.Sender{Asker: h}).Bring(t.Context(), dir, pack.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -247,7 +248,7 @@ func TestAnUploadThatFailsForAMomentIsTriedAgain(t *testing.T) {
 	}
 	h.fail = func() int { return http.StatusForbidden }
 	before := h.puts.Load()
-	if _, err := (&depot.Sender{Asker: h}).Bring(t.Context(), folder(t, "x"), pack.Options{}); err == nil {
+	if _, err := (&localfiles.Sender{Asker: h}).Bring(t.Context(), folder(t, "x"), pack.Options{}); err == nil {
 		t.Error("what is refused is taken for sent")
 	}
 	if n := h.puts.Load() - before; n != 1 {
@@ -268,7 +269,7 @@ func TestAFolderThatChangesWhileItIsSentIsPackedAnew(t *testing.T) {
 		}
 		return h.Missing(ctx, p)
 	})
-	tree, err := (&depot.Sender{Asker: ask}).Bring(t.Context(), dir, pack.Options{})
+	tree, err := (&localfiles.Sender{Asker: ask}).Bring(t.Context(), dir, pack.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
