@@ -163,8 +163,12 @@ func (b *fakeBroker) JobPart(ctx context.Context, id string, _ view.Part) (*view
 	return b.JobDetail(ctx, id)
 }
 
-func (b *fakeBroker) JobSince(ctx context.Context, id string, _ *view.JobDetail) (*view.JobDetail, error) {
-	return b.JobDetail(ctx, id)
+func (b *fakeBroker) JobSince(ctx context.Context, id string, _ *view.Look) (*view.Look, error) {
+	d, err := b.JobDetail(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return &view.Look{JobDetail: *d}, nil
 }
 
 func (b *fakeBroker) ExplainPart(ctx context.Context, id string, _ view.Part) (*view.Story, error) {

@@ -97,7 +97,7 @@ func (s *standing) blocks(ctx context.Context, gauge put) error {
 	}
 	count := map[[2]string]int{}
 	for _, b := range list {
-		count[[2]string{b.Cloud, string(b.Kind)}]++
+		count[[2]string{b.Cloud, b.Kind}]++
 	}
 	for at, n := range count {
 		gauge(blocked, float64(n), at[0], at[1])

@@ -115,7 +115,7 @@ func (in *Limits) override(spec *dag.Job) error {
 	if err != nil || d <= 0 || d > dag.MaxDuration {
 		p := problem(http.StatusUnprocessableEntity, fmt.Sprintf("the deadline %q is not a time such as 6h or 90m",
 			in.Deadline))
-		p.Errors = []*huma.ErrorDetail{{Location: "query.deadline", Message: "not a time", Value: in.Deadline}}
+		p.Errors = []ErrorDetail{{Location: "query.deadline", Message: "not a time", Value: in.Deadline}}
 		return p
 	}
 	spec.Deadline = d

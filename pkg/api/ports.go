@@ -27,7 +27,7 @@ type Broker interface {
 	JobView(ctx context.Context, id string) (view.JobView, error)
 	JobPart(ctx context.Context, id string, p view.Part) (*view.JobDetail, error)
 	Document(ctx context.Context, id string) (string, error)
-	JobSince(ctx context.Context, id string, was *view.JobDetail) (*view.JobDetail, error)
+	JobSince(ctx context.Context, id string, was *view.Look) (*view.Look, error)
 	ExplainPart(ctx context.Context, id string, p view.Part) (*view.Story, error)
 	Queues(ctx context.Context) ([]record.Queue, error)
 	SetQueue(ctx context.Context, name string, s record.QueueSettings) error

@@ -31,7 +31,14 @@ type Problem struct {
 	Reason string `json:"reason,omitempty" doc:"What is wrong with the value"`
 	Hint   string `json:"hint,omitempty" doc:"What to do about it"`
 
-	Errors []*huma.ErrorDetail `json:"errors,omitempty" doc:"Which parts of the request are wrong"`
+	Errors []ErrorDetail `json:"errors,omitempty" doc:"Which parts of the request are wrong"`
+}
+
+// ErrorDetail is a part of a request that is wrong.
+type ErrorDetail struct {
+	Message  string `json:"message,omitempty" doc:"Error message text"`
+	Location string `json:"location,omitempty" doc:"Where the error occurred, e.g. 'body.items[3].tags' or 'path.thing-id'"`
+	Value    any    `json:"value,omitempty" doc:"The value at the given location"`
 }
 
 // Error is the problem in a sentence.

@@ -23,6 +23,7 @@ func (a *API) queueRoutes() {
 		OperationID: "set-queue", Method: http.MethodPut, Path: "/v1/queues/{name}", Tags: []string{"capacity"},
 		Summary: "Create a queue or change its quota", DefaultStatus: http.StatusOK,
 	}, a.setQueue)
+	a.boundAmounts()
 	userRoute(a, huma.Operation{
 		OperationID: "list-waiting", Method: http.MethodGet, Path: "/v1/queues/{name}/waiting",
 		Tags:    []string{"capacity"},
@@ -94,10 +95,11 @@ type QueueQuota struct {
 	Closed  bool `json:"closed,omitempty" doc:"Whether it admits nothing"`
 }
 
-// TransformSchema bounds each amount of a resource, as the fields of one number are.
-func (*QueueQuota) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
+// boundAmounts bounds each amount of a resource in the schema of a QueueQuota, as the fields of one number are.
+func (a *API) boundAmounts() {
+	quota := a.huma.OpenAPI().Components.Schemas.SchemaFromRef(a.schema(QueueQuota{}).Ref)
 	for _, name := range []string{"max", "deserved", "guaranteed"} {
-		amount, ok := s.Properties[name].AdditionalProperties.(*huma.Schema)
+		amount, ok := quota.Properties[name].AdditionalProperties.(*huma.Schema)
 		if !ok {
 			panic("api: " + name + " of a queue is no map of amounts")
 		}
@@ -105,10 +107,9 @@ func (*QueueQuota) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema
 		amount.Minimum, amount.Maximum = &least, &most
 		amount.PrecomputeMessages()
 	}
-	return s
 }
 
-func (q *QueueQuota) settings() record.QueueSettings {
+func settings(q QueueQuota) record.QueueSettings {
 	// vCPUs have fields of their own.
 	vcpus := func(a *record.Amounts, field float64) float64 {
 		v, said := (*a)[record.VCPUs]
@@ -135,7 +136,7 @@ type setQueueInput struct {
 }
 
 func (a *API) setQueue(ctx context.Context, in *setQueueInput) (*body[record.Queue], error) {
-	if err := a.cfg.Broker.SetQueue(ctx, in.Name, in.Body.settings()); err != nil {
+	if err := a.cfg.Broker.SetQueue(ctx, in.Name, settings(in.Body)); err != nil {
 		return nil, err
 	}
 	return a.queueNamed(ctx, in.Name)

@@ -58,6 +58,8 @@ func newHuma(mux *http.ServeMux) huma.API {
 			"json": huma.DefaultJSONFormat},
 		DefaultFormat: "application/json",
 	}
+	// huma's own answers have its type of the same name.
+	cfg.Components.Schemas.RegisterTypeAlias(reflect.TypeFor[ErrorDetail](), reflect.TypeFor[huma.ErrorDetail]())
 	// Agents of another version may say more than this one understands.
 	cfg.AllowAdditionalPropertiesByDefault = true
 	return humago.New(mux, cfg)

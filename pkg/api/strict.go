@@ -54,6 +54,8 @@ func (a *API) strict(ctx huma.Context, next func(huma.Context)) {
 // invalid is a request that is not as it is described.
 func invalid(errs ...*huma.ErrorDetail) *Problem {
 	p := problem(http.StatusUnprocessableEntity, "validation failed")
-	p.Errors = errs
+	for _, e := range errs {
+		p.Errors = append(p.Errors, ErrorDetail(*e))
+	}
 	return p
 }

@@ -30,7 +30,7 @@ func TestALookThatGoesOnSeesWhatAFreshOneSees(t *testing.T) {
 		w, r := apitest.New(t), rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // the same each time
 		ctx := context.Background()
 		job := w.Submit(apitest.Wide("mosaic", tasks-2))
-		var was *view.JobDetail
+		var was *view.Look
 		again := 0
 		look := func() {
 			w.Store.Take()
@@ -45,7 +45,7 @@ func TestALookThatGoesOnSeesWhatAFreshOneSees(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if a, b := shown(t, is), shown(t, fresh); a != b {
+			if a, b := shown(t, &is.JobDetail), shown(t, fresh); a != b {
 				t.Fatalf("seed %d: a look that goes on sees\n%s\na fresh one\n%s", seed, a, b)
 			}
 			if r.IntN(2) == 0 {
@@ -70,7 +70,7 @@ func TestALookThatGoesOnSeesWhatAFreshOneSees(t *testing.T) {
 }
 
 // live has something happen to some of the tasks that have machines.
-func live(w *apitest.World, r *rand.Rand, job string, was *view.JobDetail) {
+func live(w *apitest.World, r *rand.Rand, job string, was *view.Look) {
 	for _, task := range was.TaskList {
 		if task = w.Task(job, task.Name); task.State != "launching" && task.State != "running" || r.IntN(3) == 0 {
 			continue

@@ -54,7 +54,7 @@ func TestAPlanThatMeetsAnotherCommitIsMadeOnce(t *testing.T) {
 	}{
 		"something else": {func(*porch) {}, time.Second, 1},
 		"a location is blocked": {func(p *porch) {
-			p.write("blocks", "aws/////", record.Block{Cloud: "aws", Kind: cloud.Auth, Until: p.now.Add(time.Hour)})
+			p.write("blocks", "aws/////", record.Block{Cloud: "aws", Kind: string(cloud.Auth), Until: p.now.Add(time.Hour)})
 		}, time.Second, 2},
 		"a while after": {func(*porch) {}, time.Minute, 2},
 	} {

@@ -113,8 +113,8 @@ func (b *Broker) settle(u *unit.Unit, e events.CapacityFreed) error {
 	if err != nil {
 		return err
 	}
-	queue.Remember(u.Now, session.HalfLife(b.policy(u.Ctx)))
-	queue.Count(job.Namespace, record.Held{Tasks: 1, VCPU: e.VCPU, Use: made.Hold}.Negative())
+	record.Remember(&queue, u.Now, session.HalfLife(b.policy(u.Ctx)))
+	record.CountSpace(&queue, job.Namespace, record.Held{Tasks: 1, VCPU: e.VCPU, Use: made.Hold}.Negative())
 	if err := u.Apply(decideSettle(queue, job, ledger, made, e, u.Now)); err != nil || e.Spot == "" {
 		return err
 	}
@@ -143,7 +143,7 @@ func (b *Broker) extend(u *unit.Unit, e events.LeaseDue) error {
 	d, more := attempt.DecideLease(l, ledger, record.Purses(tree, e.Queue, u.Now), b.Config, u.Now)
 	for _, q := range tree {
 		if q.Name == e.Queue && more > 0 {
-			q.Reserve(more, u.Now)
+			record.ReserveMonth(q, more, u.Now)
 			d.Put(record.QueueKey(q.Name), *q)
 		}
 	}
@@ -189,9 +189,9 @@ func decideSettle(queue record.Queue, job record.Job, ledger record.Ledger, made
 	queue.VCPU = max(queue.VCPU-e.VCPU, 0)
 	queue.Use = queue.Use.Minus(made.Hold)
 	if made.Monthly {
-		queue.Settle(e.USD, e.ReservedUSD, now)
+		record.SettleMonth(&queue, e.USD, e.ReservedUSD, now)
 	} else {
-		queue.Settle(e.USD, 0, now)
+		record.SettleMonth(&queue, e.USD, 0, now)
 	}
 	ledger.SpentUSD += e.USD
 	ledger.ReservedUSD = max(ledger.ReservedUSD-e.ReservedUSD, 0)

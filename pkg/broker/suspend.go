@@ -52,7 +52,7 @@ func (b *Broker) changeJob(ctx context.Context, what, id, key string,
 		if err == nil && (job.State == record.JobEnding || job.State.Over()) {
 			err = fmt.Errorf("job %s: %w", id, record.ErrOver)
 		}
-		if err != nil || !job.Heard.First(key) {
+		if err != nil || !record.FirstHeard(&job.Heard, key) {
 			return d, err
 		}
 		d = decide(u, &job)

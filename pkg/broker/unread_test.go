@@ -22,7 +22,7 @@ func TestWhatAListSaidIsNotThereIsNotOverwritten(t *testing.T) {
 			t.Fatalf("%v, %v", known, err)
 		}
 		var d record.Decision
-		d.Block(record.Block{Cloud: "aws", Kind: cloud.Auth, Until: u.Now.Add(within)})
+		d.Block(record.Block{Cloud: "aws", Kind: string(cloud.Auth), Until: u.Now.Add(within)})
 		if err := u.Apply(d); err != nil {
 			t.Fatal(err)
 		}

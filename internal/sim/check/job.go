@@ -225,14 +225,14 @@ func (c *Checker) avoidAfter(a record.Attempt) {
 		if r.text != a.Reason {
 			continue
 		}
-		b := record.Block{Cloud: a.Offer.Cloud, Kind: r.kind, Until: a.Ended.Add(c.cfg.BlockFor[r.kind])}
+		b := record.Block{Cloud: a.Offer.Cloud, Kind: string(r.kind), Until: a.Ended.Add(c.cfg.BlockFor[r.kind])}
 		switch r.kind {
 		case "auth":
 		case "quota":
-			b.Region, b.Family, b.Market = a.Offer.Region, record.Family(a.Offer.InstanceType), marketName(a.Offer.Spot)
+			b.Region, b.Family, b.Market = a.Offer.Region, record.Family(a.Offer.InstanceType), string(marketName(a.Offer.Spot))
 		default:
 			b.Region, b.Zone, b.InstanceType, b.Market = a.Offer.Region, a.Offer.Zone, a.Offer.InstanceType,
-				marketName(a.Offer.Spot)
+				string(marketName(a.Offer.Spot))
 			b.Reservation = a.Offer.Reservation
 		}
 		c.avoid = append(c.avoid, avoided{b, c.Now})
@@ -305,7 +305,7 @@ func (c *Checker) clusterRecord(s *Job, id string, w *store.Write) {
 	}
 	for _, a := range c.avoid {
 		// What was decided after the refusal was committed must have seen it.
-		if cl.Intended.After(a.since) && a.block.Covers(cl.Offer, cl.Intended) {
+		if cl.Intended.After(a.since) && record.Covers(a.block, cl.Offer, cl.Intended) {
 			c.Violatef(InvBlock, "%s is bought %v after %s refused it there", id,
 				cl.Intended.Sub(a.since).Round(time.Second), a.block.Kind)
 		}

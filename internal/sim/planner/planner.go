@@ -245,7 +245,7 @@ func (g *planning) blocked(c choice) bool {
 		return false
 	}
 	o := c.offer()
-	return slices.ContainsFunc(g.in.Blocks, func(b record.Block) bool { return b.Covers(o, g.in.Now) })
+	return slices.ContainsFunc(g.in.Blocks, func(b record.Block) bool { return record.Covers(b, o, g.in.Now) })
 }
 
 // choose takes the fastest safe option of each task, then in the order of the DAG a cheaper one wherever the job

@@ -182,6 +182,6 @@ func offersFor(t *dag.Task) []offer {
 // open leaves out what is blocked.
 func open(offers []offer, in record.PlanInput) []offer {
 	return slices.DeleteFunc(offers, func(o offer) bool {
-		return slices.ContainsFunc(in.Blocks, func(b record.Block) bool { return b.Covers(o.Offer, in.Now) })
+		return slices.ContainsFunc(in.Blocks, func(b record.Block) bool { return record.Covers(b, o.Offer, in.Now) })
 	})
 }

@@ -142,7 +142,7 @@ func DecideIntent(st *Buying, cfg record.Config, now time.Time) (d record.Decisi
 		return decideHeldUp(st, *s, now), false
 	}
 	for _, k := range st.blocks {
-		if k.Covers(st.Attempt.Offer, now) {
+		if record.Covers(k, st.Attempt.Offer, now) {
 			return decideBlocked(st, k.Reason, now), false
 		}
 	}
@@ -159,7 +159,7 @@ func DecideIntent(st *Buying, cfg record.Config, now time.Time) (d record.Decisi
 		MaxUSD: st.Attempt.MaxUSD, VCPU: st.Attempt.VCPU, Hosts: st.Attempt.Hosts, ReservedUSD: st.Attempt.ReservedUSD,
 		Nodes: make([]record.Node, st.Attempt.Nodes), Intended: now, Since: now,
 	}
-	if url, _, _ := cfg.Stores.For(st.Attempt.Where(), st.regions); url != cfg.StoreURL {
+	if url, _, _ := cfg.Stores.For(record.PlaceOf(st.Attempt), st.regions); url != cfg.StoreURL {
 		st.Cluster.Store = url
 	}
 	if st.Spec != nil && st.Spec.Service != nil {
@@ -183,7 +183,7 @@ func DecideIntent(st *Buying, cfg record.Config, now time.Time) (d record.Decisi
 		st.Cluster.LeaseUntil = now.Add(lease)
 	}
 	st.task.State = record.TaskLaunching
-	st.task.Place = st.Attempt.Where()
+	st.task.Place = record.PlaceOf(st.Attempt)
 	d.Put(record.ClusterKey(st.Cluster.ID), st.Cluster)
 	d.Put(record.TaskKey(st.Job.ID, st.task.Index), st.task)
 	return d, true
@@ -352,13 +352,13 @@ func DecideRefused(st Buying, cfg record.Config, cause error, now time.Time) (d 
 // region, family and market; auth the cloud; anything else the zone and type for a short while.
 func blockFor(o cloud.Offer, kind cloud.Kind, cause error, cfg record.Config, known []record.Block,
 	now time.Time) record.Block {
-	b := record.Block{Cloud: o.Cloud, Kind: kind, Reason: cause.Error(), At: now}
+	b := record.Block{Cloud: o.Cloud, Kind: string(kind), Reason: cause.Error(), At: now}
 	switch kind {
 	case cloud.Auth:
 	case cloud.Quota:
-		b.Region, b.Family, b.Market = o.Region, record.Family(o.InstanceType), record.Market(o)
+		b.Region, b.Family, b.Market = o.Region, record.Family(o.InstanceType), string(record.Market(o))
 	default:
-		b.Region, b.Zone, b.InstanceType, b.Market = o.Region, o.Zone, o.InstanceType, record.Market(o)
+		b.Region, b.Zone, b.InstanceType, b.Market = o.Region, o.Zone, o.InstanceType, string(record.Market(o))
 		b.Reservation = o.Reservation
 	}
 	span := cfg.BlockFor[kind]
@@ -374,12 +374,12 @@ func blockFor(o cloud.Offer, kind cloud.Kind, cause error, cfg record.Config, kn
 		case now.Before(k.Until): // tried before it was blocked: not another failure in a row
 			b.Count = k.Count
 			if until := now.Add(span << min(b.Count, record.MaxBlockDoublings)); !until.After(k.Until) {
-				if k.Kind == cloud.Capacity {
+				if k.Kind == string(cloud.Capacity) {
 					k.Kind = b.Kind // it holds those too who have reserved capacity there
 				}
 				return k // nor a reason to forget a longer one
 			}
-			if b.Kind == cloud.Capacity && k.Kind != cloud.Capacity {
+			if b.Kind == string(cloud.Capacity) && k.Kind != string(cloud.Capacity) {
 				b.Kind = k.Kind // nor that those who have reserved capacity there are not to try either
 			}
 		case now.Sub(k.Until) < 2*span:

@@ -63,7 +63,7 @@ func TestRoomOnReservedCapacityIsTakenWithTheIntent(t *testing.T) {
 				}
 				blocked := slices.ContainsFunc(d.Writes, func(w record.Write) bool {
 					k, is := w.Value.(record.Block)
-					return is && k.Covers(offer, now) && k.Reservation == offer.Reservation
+					return is && record.Covers(k, offer, now) && k.Reservation == offer.Reservation
 				})
 				gone := slices.ContainsFunc(d.Writes, func(w record.Write) bool {
 					k, is := w.Value.(record.Block)
@@ -105,8 +105,8 @@ func TestOnlyTheReservationIsBlockedThatFailed(t *testing.T) {
 		{on, cloud.Auth, true, true}, {beside, cloud.Capacity, false, true}, {beside, cloud.Quota, true, true},
 	} {
 		k := blockFor(c.of, c.kind, cloud.Errorf("aws", c.kind, "C", "m"), cfg, nil, now)
-		if k.Covers(on, now) != c.blocks || k.Covers(beside, now) != c.others {
-			t.Errorf("%s of %q blocks it: %v, others: %v", c.kind, c.of.Reservation, k.Covers(on, now), k.Covers(beside, now))
+		if record.Covers(k, on, now) != c.blocks || record.Covers(k, beside, now) != c.others {
+			t.Errorf("%s of %q blocks it: %v, others: %v", c.kind, c.of.Reservation, record.Covers(k, on, now), record.Covers(k, beside, now))
 		}
 	}
 	a := blockFor(on, cloud.Transient, cloud.Errorf("aws", cloud.Transient, "C", "m"), cfg, nil, now)
@@ -154,10 +154,10 @@ func TestAFullPlaceIsStillOneThatDoesNotAnswer(t *testing.T) {
 	refused := func(kind cloud.Kind, known ...record.Block) record.Block {
 		return blockFor(open, kind, cloud.Errorf("aws", kind, "C", "m"), cfg, known, now)
 	}
-	if k := refused(cloud.Capacity); k.Covers(reserved, now) {
+	if k := refused(cloud.Capacity); record.Covers(k, reserved, now) {
 		t.Errorf("%+v", k)
 	}
-	if k := refused(cloud.Capacity, refused(cloud.Transient)); !k.Covers(reserved, now) || !k.Covers(open, now) {
+	if k := refused(cloud.Capacity, refused(cloud.Transient)); !record.Covers(k, reserved, now) || !record.Covers(k, open, now) {
 		t.Errorf("%+v", k)
 	}
 }

@@ -176,8 +176,8 @@ func (s *stage) play(d *datadriven.TestData) {
 	case "advance":
 		s.now = s.now.Add(s.span(d.CmdArgs[0].Key))
 	case "block":
-		k := record.Block{Cloud: "aws", Kind: cloud.Kind(d.CmdArgs[0].Key), Region: "r", Zone: "z", InstanceType: "m", Reason: "as before",
-			Market: record.Market(of[record.Attempt](s, record.AttemptKey("j", 1, s.no)).Offer), Until: s.now.Add(s.span(d.CmdArgs[1].Key))}
+		k := record.Block{Cloud: "aws", Kind: d.CmdArgs[0].Key, Region: "r", Zone: "z", InstanceType: "m", Reason: "as before",
+			Market: string(record.Market(of[record.Attempt](s, record.AttemptKey("j", 1, s.no)).Offer)), Until: s.now.Add(s.span(d.CmdArgs[1].Key))}
 		s.put(record.BlockKey(k), k)
 	default:
 		if !s.buy(d) && !s.serve(d) && !s.end(d) && !s.tell(d) {

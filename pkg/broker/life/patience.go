@@ -54,8 +54,8 @@ func lastBlock(in record.PlanInput, plan *record.Plan, otherwise record.Block) (
 		return otherwise
 	}
 	for _, b := range in.Blocks {
-		covers := func(p record.Planned) bool { return b.Covers(p.Offer, in.Now) }
-		if passes(b.Kind) && b.Until.After(last.Until) && slices.ContainsFunc(plan.Offers, covers) {
+		covers := func(p record.Planned) bool { return record.Covers(b, p.Offer, in.Now) }
+		if passes(cloud.Kind(b.Kind)) && b.Until.After(last.Until) && slices.ContainsFunc(plan.Offers, covers) {
 			last = b
 		}
 	}
@@ -68,7 +68,7 @@ func passes(k cloud.Kind) bool { return k != cloud.Auth && k != cloud.Invalid }
 
 // blockEnds are those that pass, one of each end, in the order of their ends.
 func blockEnds(blocks []record.Block) []record.Block {
-	ends := slices.DeleteFunc(slices.Clone(blocks), func(b record.Block) bool { return !passes(b.Kind) })
+	ends := slices.DeleteFunc(slices.Clone(blocks), func(b record.Block) bool { return !passes(cloud.Kind(b.Kind)) })
 	slices.SortStableFunc(ends, func(x, y record.Block) int { return x.Until.Compare(y.Until) })
 	return slices.CompactFunc(ends, func(x, y record.Block) bool { return x.Until.Equal(y.Until) })
 }
@@ -77,7 +77,7 @@ func blockEnds(blocks []record.Block) []record.Block {
 // the deadline have passed.
 func afterBlocks(in record.PlanInput, until time.Time, hours float64) record.PlanInput {
 	in.Blocks = slices.DeleteFunc(slices.Clone(in.Blocks), func(b record.Block) bool {
-		return passes(b.Kind) && !b.Until.After(until)
+		return passes(cloud.Kind(b.Kind)) && !b.Until.After(until)
 	})
 	if in.DeadlineHours != nil && hours > 0 {
 		left := math.Max(*in.DeadlineHours-hours, 0)
@@ -121,7 +121,7 @@ func DecideInfeasible(job record.Job, on Stuck, cfg record.Config) (d record.Dec
 	}
 	if !on.Opens.At.IsZero() {
 		k := on.Opens.Block
-		reason = fmt.Sprintf("for %s, blocked until %s (%s); until then there is %s", k.Where(),
+		reason = fmt.Sprintf("for %s, blocked until %s (%s); until then there is %s", record.WhereBlocked(k),
 			on.Opens.At.UTC().Format(time.RFC3339), k.Reason, reason)
 	}
 	job.State, job.RetryAt, job.Reason = record.JobWaiting, at, reason

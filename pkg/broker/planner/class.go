@@ -195,7 +195,7 @@ func (b *builder) keepAs(m *catalog.Match, o cloud.Offer) bool {
 	if slices.ContainsFunc(b.p.opt.Without, func(not string) bool { return strings.HasPrefix(kind, not) }) {
 		return false
 	}
-	if slices.ContainsFunc(b.in.Blocks, func(k record.Block) bool { return k.Covers(o, b.in.Now) }) {
+	if slices.ContainsFunc(b.in.Blocks, func(k record.Block) bool { return record.Covers(k, o, b.in.Now) }) {
 		return false
 	}
 	return dag.InPlaces(b.in.Spec.Regions, m.Cloud, m.Region)

@@ -115,8 +115,8 @@ func TestABlockedLocationIsNotPlanned(t *testing.T) {
 		}
 		seen[got.Of(0).ID] = true
 		blocks = append(blocks, record.Block{
-			Cloud: o.Cloud, Region: o.Region, Zone: o.Zone, InstanceType: o.InstanceType, Kind: cloud.Capacity,
-			Market: map[bool]dag.Market{true: dag.MarketSpot, false: dag.MarketOnDemand}[o.Spot], Until: now.Add(time.Hour),
+			Cloud: o.Cloud, Region: o.Region, Zone: o.Zone, InstanceType: o.InstanceType, Kind: string(cloud.Capacity),
+			Market: string(record.Market(o)), Until: now.Add(time.Hour),
 		})
 	}
 	first := plan(t, p, record.PlanInput{Spec: spec, Blocks: blocks, Now: now.Add(time.Hour)})
@@ -182,7 +182,7 @@ func TestARunningTaskKeepsItsPlace(t *testing.T) {
 	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	in := record.PlanInput{
 		Spec: spec, Previous: first, Now: now,
-		Blocks: []record.Block{{Cloud: o.Cloud, Kind: cloud.Auth, Until: now.Add(time.Hour)}},
+		Blocks: []record.Block{{Cloud: o.Cloud, Kind: string(cloud.Auth), Until: now.Add(time.Hour)}},
 		Tasks:  []*record.TaskFacts{{Fixed: true, Place: o.Cloud + ":" + o.Region, Hours: 1}},
 	}
 	if got := plan(t, p, in); got.Of(0) == nil || got.Of(0).ID != first.Of(0).ID || got.USD != 0 {

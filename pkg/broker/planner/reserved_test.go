@@ -67,7 +67,7 @@ func TestWhatTheAccountHasIsUsedFirst(t *testing.T) {
 	}
 	for name, in := range map[string]record.PlanInput{
 		"others use it": {Held: map[string][]record.Holding{"aws/cr-1": {{Job: "other", Takes: capacity.Machines(1)}}}},
-		"it has failed": {Blocks: []record.Block{{Cloud: "aws", Region: "us-east-1", Zone: "use1-az2", Kind: cloud.Transient,
+		"it has failed": {Blocks: []record.Block{{Cloud: "aws", Region: "us-east-1", Zone: "use1-az2", Kind: string(cloud.Transient),
 			InstanceType: "p3.2xlarge", Reservation: "cr-1", Until: time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)}}},
 		"spot is asked for": {Spec: readJob(t, with(", market: spot"))},
 		"it has ended":      {Now: time.Date(2031, 1, 1, 0, 0, 0, 0, time.UTC)},
@@ -83,7 +83,7 @@ func TestWhatTheAccountHasIsUsedFirst(t *testing.T) {
 	}
 	// A zone that is full for others is not for who has the machines already.
 	full := []record.Block{{Cloud: "aws", Region: "us-east-1", Zone: "use1-az2", InstanceType: "p3.2xlarge",
-		Kind: cloud.Capacity, Until: time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)}}
+		Kind: string(cloud.Capacity), Until: time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)}}
 	if got := plan(t, p, record.PlanInput{Spec: spec, Blocks: full}); len(onReserved(got)) != 1 {
 		t.Errorf("full for others: %+v", got.Of(0))
 	}

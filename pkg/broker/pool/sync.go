@@ -37,7 +37,7 @@ func check(machine string, r wire.PoolReport) error {
 				record.MaxLabel)
 		}
 	}
-	return record.Capacity(r.Capacity).Check()
+	return record.CheckCapacity(record.Capacity(r.Capacity))
 }
 
 // SyncMachine takes in what a machine says that has proved which one it is, and tells it what should run there, but for

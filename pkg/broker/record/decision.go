@@ -37,8 +37,8 @@ func (d *Decision) Unplanned(job Job, cl Cluster) {
 
 // Block adds a block and tells of it.
 func (d *Decision) Block(k Block) {
-	d.Writes = append(d.Writes, Write{Key: BlockKey(k), Value: k, Expires: k.Forgotten()})
-	d.Emit(k.event())
+	d.Writes = append(d.Writes, Write{Key: BlockKey(k), Value: k, Expires: Forgotten(k)})
+	d.Emit(blocked(k))
 }
 
 // Requeue puts a task back in its queue, to be admitted under a plan of at least a version. The others of its gang are

@@ -89,7 +89,7 @@ func ActiveKey(job string) store.Key { return store.Key{Partition: PartActive, S
 
 // BlockKey is the key of a Block: a location has one.
 func BlockKey(b Block) store.Key {
-	parts := []string{b.Cloud, b.Region, b.Zone, b.InstanceType, b.Family, string(b.Market)}
+	parts := []string{b.Cloud, b.Region, b.Zone, b.InstanceType, b.Family, b.Market}
 	if b.Reservation != "" {
 		parts = append(parts, b.Reservation)
 	}

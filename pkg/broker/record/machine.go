@@ -69,8 +69,8 @@ const (
 	maxQuantity = 1e5
 )
 
-// Check fails with ErrPool on what no machine can have.
-func (c Capacity) Check() error {
+// CheckCapacity fails with ErrPool on what no machine can have.
+func CheckCapacity(c Capacity) error {
 	for _, x := range []struct {
 		name         string
 		value, least float64

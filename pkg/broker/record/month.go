@@ -43,15 +43,15 @@ func (m Month) Ends() time.Time {
 	return begins.AddDate(0, 1, 0)
 }
 
-// Reserve sets so much aside for an attempt of the queue.
-func (q *Queue) Reserve(usd float64, now time.Time) {
+// ReserveMonth sets so much aside for an attempt of the queue.
+func ReserveMonth(q *Queue, usd float64, now time.Time) {
 	q.Month = q.Month.At(now)
 	q.Month.ReservedUSD += usd
 }
 
-// Settle books what an attempt has cost, and gives back what was set aside for it. It comes after what runs was
+// SettleMonth books what an attempt has cost, and gives back what was set aside for it. It comes after what runs was
 // counted: of a queue of which nothing runs nothing is set aside.
-func (q *Queue) Settle(usd, reserved float64, now time.Time) {
+func SettleMonth(q *Queue, usd, reserved float64, now time.Time) {
 	q.Month = q.Month.At(now)
 	q.Month.SpentUSD += usd
 	q.Month.ReservedUSD = max(q.Month.ReservedUSD-reserved, 0)

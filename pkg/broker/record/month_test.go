@@ -41,7 +41,7 @@ func TestAMonthsBudgetIsAMaxAlone(t *testing.T) {
 		}
 	}
 	q := record.Queue{Max: record.Amounts{record.USDPerMonth: 5, record.MemoryGiB: 8}}
-	if err := record.CheckSettings(q.Settings()); err != nil {
+	if err := record.CheckSettings(record.SettingsOf(q)); err != nil {
 		t.Error(err)
 	}
 	if most := q.Most(); len(most) != 1 || len(record.Bounded([]*record.Queue{&q})) != 1 || len(q.Max) != 2 {
@@ -76,7 +76,7 @@ func TestABudgetHasWhatAllQueuesBelowHaveSpent(t *testing.T) {
 			i, usd := rapid.IntRange(0, n-1).Draw(t, "queue"), float64(rapid.IntRange(1, 100).Draw(t, "usd"))
 			if tree[i].Running == 0 || rapid.Bool().Draw(t, "admit") {
 				tree[i].Running++
-				tree[i].Reserve(usd, now)
+				record.ReserveMonth(tree[i], usd, now)
 				aside[i] += usd
 			} else {
 				tree[i].Running--
@@ -84,7 +84,7 @@ func TestABudgetHasWhatAllQueuesBelowHaveSpent(t *testing.T) {
 				if tree[i].Running == 0 {
 					back = aside[i]
 				}
-				tree[i].Settle(usd/2, back, now)
+				record.SettleMonth(tree[i], usd/2, back, now)
 				aside[i] -= back
 				spent[i] += usd / 2
 			}

@@ -67,9 +67,9 @@ type Claim struct {
 	Pool string `json:"pool,omitempty"`
 }
 
-// Claim keeps what comes free for a claim until its time; what has lapsed is forgotten.
-func (q *Queue) Claim(c Claim, now time.Time) {
-	q.Unclaim(c.For)
+// AddClaim keeps what comes free for a claim until its time; what has lapsed is forgotten.
+func AddClaim(q *Queue, c Claim, now time.Time) {
+	DropClaim(q, c.For)
 	q.Claims = slices.DeleteFunc(q.Claims, func(c Claim) bool { return !now.Before(c.Until) })
 	q.Claims = append(q.Claims, c)
 }
@@ -84,8 +84,8 @@ func (q *Queue) ClaimedIn(name string, now time.Time) string {
 	return ""
 }
 
-// Unclaim ends a claim.
-func (q *Queue) Unclaim(name string) {
+// DropClaim ends a claim.
+func DropClaim(q *Queue, name string) {
 	q.Claims = slices.DeleteFunc(slices.Clone(q.Claims), func(c Claim) bool { return c.For == name })
 }
 
@@ -144,8 +144,8 @@ type QueueSettings struct {
 	Closed bool
 }
 
-// Settings returns what can be set of the queue.
-func (q Queue) Settings() QueueSettings {
+// SettingsOf returns what can be set of the queue.
+func SettingsOf(q Queue) QueueSettings {
 	return QueueSettings{
 		MaxRunning: q.MaxRunning, MaxVCPU: q.MaxVCPU, Description: q.Description, Parent: q.Parent, Weight: q.Weight,
 		DeservedVCPU: q.DeservedVCPU, GuaranteedVCPU: q.GuaranteedVCPU, Preempt: q.Preempt, Closed: q.Closed,
@@ -153,9 +153,9 @@ func (q Queue) Settings() QueueSettings {
 	}
 }
 
-// Set changes the queue's settings. A queue that was suspended stays so until it is resumed: settings that come late,
+// SetQueue changes the queue's settings. A queue that was suspended stays so until it is resumed: settings that come late,
 // or from whoever read them before, open none.
-func (q *Queue) Set(s QueueSettings) {
+func SetQueue(q *Queue, s QueueSettings) {
 	q.MaxRunning, q.MaxVCPU, q.Description, q.Parent, q.Weight = s.MaxRunning, s.MaxVCPU, s.Description,
 		s.Parent, s.Weight
 	q.DeservedVCPU, q.GuaranteedVCPU, q.Preempt = s.DeservedVCPU, s.GuaranteedVCPU, s.Preempt

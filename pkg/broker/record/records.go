@@ -11,8 +11,8 @@ func (s JobState) Over() bool {
 	return s == JobSucceeded || s == JobFailed || s == JobCancelled
 }
 
-// Where is where an attempt runs, as the optimizer knows it.
-func (a Attempt) Where() string {
+// PlaceOf is where an attempt runs, as the optimizer knows it.
+func PlaceOf(a Attempt) string {
 	if a.Place != "" {
 		return a.Place
 	}
@@ -51,9 +51,9 @@ func (cl *Cluster) TellTask(t *Task) {
 	}
 }
 
-// Covers says whether the block keeps an offer from being tried at a time.
-func (b Block) Covers(o cloud.Offer, now time.Time) bool {
-	if b.Reservation != o.Reservation && (b.Reservation != "" || b.Kind == cloud.Capacity) {
+// Covers says whether a block keeps an offer from being tried at a time.
+func Covers(b Block, o cloud.Offer, now time.Time) bool {
+	if b.Reservation != o.Reservation && (b.Reservation != "" || b.Kind == string(cloud.Capacity)) {
 		return false // what is full for all others has room for those who have it already
 	}
 	return now.Before(b.Until) && b.Cloud == o.Cloud &&
@@ -61,5 +61,5 @@ func (b Block) Covers(o cloud.Offer, now time.Time) bool {
 		(b.Zone == "" || b.Zone == o.Zone) &&
 		(b.InstanceType == "" || b.InstanceType == o.InstanceType) &&
 		(b.Family == "" || b.Family == Family(o.InstanceType)) &&
-		(b.Market == "" || b.Market == Market(o))
+		(b.Market == "" || b.Market == string(Market(o)))
 }

@@ -27,8 +27,8 @@ type Heard []string
 // maxHeard bounds how many are remembered.
 const maxHeard = 16
 
-// First says whether a request was not heard before, and remembers it. One without a key is always new.
-func (h *Heard) First(key string) bool {
+// FirstHeard says whether a request was not heard before, and remembers it. One without a key is always new.
+func FirstHeard(h *Heard, key string) bool {
 	switch {
 	case key == "":
 		return true

@@ -20,8 +20,8 @@ type Past struct {
 	Held
 }
 
-// Advance is the past at a later time, with held in between.
-func (p Past) Advance(now time.Time, held Held, halfLife time.Duration) Past {
+// AdvancePast is the past at a later time, with held in between.
+func AdvancePast(p Past, now time.Time, held Held, halfLife time.Duration) Past {
 	if p.At.IsZero() || halfLife <= 0 {
 		return Past{At: now} // nothing is known of before
 	}
@@ -54,12 +54,12 @@ const longGone = 1e-3
 
 // Remember has the past of a queue, and of its namespaces, include what is held until now. It comes before what is held
 // changes. With a half-life of nothing the past is forgotten.
-func (q *Queue) Remember(now time.Time, halfLife time.Duration) {
+func Remember(q *Queue, now time.Time, halfLife time.Duration) {
 	past := func(p Past, held Held) Past {
 		if halfLife <= 0 {
 			return Past{}
 		}
-		return p.Advance(now, held, halfLife)
+		return AdvancePast(p, now, held, halfLife)
 	}
 	q.Past = past(q.Past, Held{float64(q.Running), q.VCPU, q.Use})
 	var kept []Space
@@ -72,8 +72,8 @@ func (q *Queue) Remember(now time.Time, halfLife time.Duration) {
 	q.Spaces = kept
 }
 
-// Count adds to what a namespace's jobs hold of a queue; with amounts below nothing it takes away.
-func (q *Queue) Count(namespace string, by Held) {
+// CountSpace adds to what a namespace's jobs hold of a queue; with amounts below nothing it takes away.
+func CountSpace(q *Queue, namespace string, by Held) {
 	i, known := slices.BinarySearchFunc(q.Spaces, namespace, func(s Space, name string) int {
 		return strings.Compare(s.Name, name)
 	})
@@ -85,7 +85,7 @@ func (q *Queue) Count(namespace string, by Held) {
 	default:
 		q.Spaces = slices.Clone(q.Spaces)
 	}
-	q.Spaces[i].Held = q.Spaces[i].plus(by)
+	q.Spaces[i].Held = plusHeld(q.Spaces[i].Held, by)
 }
 
 // Plus is the sum of two amounts.
@@ -93,8 +93,8 @@ func (h Held) Plus(by Held) Held {
 	return Held{Tasks: h.Tasks + by.Tasks, VCPU: h.VCPU + by.VCPU, Use: h.Use.Plus(by.Use)}
 }
 
-// plus adds, to no less than nothing.
-func (h Held) plus(by Held) Held {
+// plusHeld adds, to no less than nothing.
+func plusHeld(h, by Held) Held {
 	out := Held{Tasks: max(0, h.Tasks+by.Tasks), VCPU: max(0, h.VCPU+by.VCPU), Use: h.Use}
 	if out.Tasks == 0 {
 		return Held{} // what rounding left

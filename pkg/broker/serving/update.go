@@ -35,7 +35,7 @@ func Update(ctx context.Context, l *unit.Loader, w Wanted) (job record.Job, err 
 		if job.State == record.JobEnding || job.State.Over() {
 			return fmt.Errorf("job %s: %w", w.Job, record.ErrOver)
 		}
-		if !job.Heard.First(w.Key) {
+		if !record.FirstHeard(&job.Heard, w.Key) {
 			return record.ErrSkip
 		}
 		old, err := u.Spec(job)

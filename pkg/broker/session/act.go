@@ -87,20 +87,20 @@ func (s *Session) admitted(a *admission) (d record.Decision, err error) {
 		return d, err
 	}
 	hold := a.holds()
-	a.queue.Remember(s.u.Now, HalfLife(s.Policy))
-	a.queue.Count(a.job.Namespace, record.Held{Tasks: 1, VCPU: a.vcpu(), Use: hold})
+	record.Remember(a.queue, s.u.Now, HalfLife(s.Policy))
+	record.CountSpace(a.queue, a.job.Namespace, record.Held{Tasks: 1, VCPU: a.vcpu(), Use: hold})
 	a.queue.Running++
 	a.queue.VCPU += a.vcpu()
 	a.queue.Use = a.queue.Use.Plus(hold)
 	s.changed[a.queue] = true
-	a.queue.Unclaim(a.claim())
+	record.DropClaim(a.queue, a.claim())
 	bidUSD, err := s.bidFor(a)
 	if err != nil {
 		return d, err
 	}
 	reserved, monthly := s.reserve(a, bidUSD), len(s.purses(a.job.Queue)) > 0
 	if monthly {
-		a.queue.Reserve(reserved, s.u.Now)
+		record.ReserveMonth(a.queue, reserved, s.u.Now)
 	}
 	a.ledger.Outstanding++
 	a.ledger.VCPU += a.vcpu()

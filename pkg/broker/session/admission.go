@@ -188,7 +188,7 @@ func (s *Session) loadBlocks() (err error) {
 
 // blocked says whether the location that a plan chose is not to be tried now.
 func (s *Session) blocked(p *record.Planned) bool {
-	return slices.ContainsFunc(s.blocks, func(k record.Block) bool { return k.Covers(p.Offer, s.u.Now) })
+	return slices.ContainsFunc(s.blocks, func(k record.Block) bool { return record.Covers(k, p.Offer, s.u.Now) })
 }
 
 // verdict says what becomes of a waiting task.

@@ -31,15 +31,15 @@ func TestATaskKeepsItsMachinesTwiceAsLongEachTimeItWasStopped(t *testing.T) {
 func TestAClaimLapses(t *testing.T) {
 	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	var q record.Queue
-	q.Claim(record.Claim{For: "a/t", Until: now.Add(time.Minute)}, now)
-	q.Claim(record.Claim{For: "b/t", Until: now.Add(time.Hour)}, now)
+	record.AddClaim(&q, record.Claim{For: "a/t", Until: now.Add(time.Minute)}, now)
+	record.AddClaim(&q, record.Claim{For: "b/t", Until: now.Add(time.Hour)}, now)
 	if !q.Claimed("a/t", now) || q.Claimed("a/t", now.Add(time.Minute)) || !q.Claimed("b/t", now.Add(time.Minute)) {
 		t.Errorf("claims %+v", q.Claims)
 	}
-	if q.Claim(record.Claim{For: "c/t", Until: now.Add(time.Hour)}, now.Add(time.Minute)); len(q.Claims) != 2 {
+	if record.AddClaim(&q, record.Claim{For: "c/t", Until: now.Add(time.Hour)}, now.Add(time.Minute)); len(q.Claims) != 2 {
 		t.Errorf("what has lapsed is kept: %+v", q.Claims)
 	}
-	if q.Unclaim("b/t"); q.Claimed("b/t", now) {
+	if record.DropClaim(&q, "b/t"); q.Claimed("b/t", now) {
 		t.Error("what was admitted has a claim still")
 	}
 }

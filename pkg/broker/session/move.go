@@ -286,7 +286,7 @@ func (s *Session) leaveFor(p *record.PoolSeen, w *want, room *fit.Room, at map[s
 
 // keep has a queue keep what a task needs of its quota, and says in which pool machines are kept for it.
 func (s *Session) keep(q *record.Queue, claim, pool string) {
-	q.Claim(record.Claim{For: claim, Until: s.makingEnds(), Pool: pool}, s.u.Now)
+	record.AddClaim(q, record.Claim{For: claim, Until: s.makingEnds(), Pool: pool}, s.u.Now)
 	s.changed[q] = true
 }
 

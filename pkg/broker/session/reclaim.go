@@ -70,7 +70,7 @@ func (s *Session) claimReleased(made *scheduler.Result) {
 func (s *Session) claim(name string) {
 	if i := slices.IndexFunc(s.candidates, func(a *admission) bool { return a.claim() == name }); i >= 0 {
 		q := s.candidates[i].queue
-		q.Claim(record.Claim{For: name, Until: s.makingEnds()}, s.u.Now)
+		record.AddClaim(q, record.Claim{For: name, Until: s.makingEnds()}, s.u.Now)
 		s.changed[q] = true
 	}
 }

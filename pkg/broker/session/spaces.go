@@ -46,7 +46,7 @@ func (x *scene) share() {
 			}
 			held[q] = x.more.held(s.Tasks, s.VCPU, s.Use)
 			x.sharing.rest[s.Name] = held
-			past[s.Name] = past[s.Name].Plus(s.Past.Advance(x.Now, s.Held, x.sharing.halfLife).Held)
+			past[s.Name] = past[s.Name].Plus(record.AdvancePast(s.Past, x.Now, s.Held, x.sharing.halfLife).Held)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(past)) {
@@ -69,7 +69,7 @@ func (x *scene) share() {
 
 // own is what a queue itself has held until now.
 func (x *scene) own(q *record.Queue) record.Held {
-	return q.Past.Advance(x.Now, record.Held{Tasks: float64(q.Running), VCPU: q.VCPU, Use: q.Use},
+	return record.AdvancePast(q.Past, x.Now, record.Held{Tasks: float64(q.Running), VCPU: q.VCPU, Use: q.Use},
 		x.sharing.halfLife).Held
 }
 

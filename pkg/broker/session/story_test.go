@@ -140,7 +140,7 @@ func (s *stage) play(d *datadriven.TestData, out *strings.Builder) {
 	case "block":
 		span, _ := time.ParseDuration(word("for", "1h"))
 		k := record.Block{
-			Cloud: "aws", Region: name, Kind: cloud.Quota, Reason: "no quota",
+			Cloud: "aws", Region: name, Kind: string(cloud.Quota), Reason: "no quota",
 			At: s.now, Until: s.now.Add(span),
 		}
 		s.records[record.BlockKey(k)] = k

@@ -28,7 +28,7 @@ func DecideSetQueue(u book.Reader, cfg record.Config, name string,
 	if err != nil {
 		return d, err
 	}
-	q.Set(s)
+	record.SetQueue(&q, s)
 	d.Put(record.QueueKey(name), q)
 	d.Emit(events.CapacityFreed{Queue: name})
 	if err := record.CheckSettings(s); err != nil {
@@ -92,7 +92,7 @@ func DecideSuspendQueue(u book.Reader, cfg record.Config, name string, s record.
 		q = cfg.DefaultQueue
 		q.Name = name
 	}
-	if !q.Heard.First(key) {
+	if !record.FirstHeard(&q.Heard, key) {
 		return d, nil
 	}
 	if q.Closed && !q.Suspended.Since.IsZero() {
@@ -116,7 +116,7 @@ func DecideResumeQueue(u book.Reader, name, by, key string) (d record.Decision, 
 		return d, err
 	case !found && name != record.DefaultQueueName:
 		return d, record.NotFound(nil, "queue "+name)
-	case !found, !q.Heard.First(key):
+	case !found, !record.FirstHeard(&q.Heard, key):
 		return d, nil // a queue that nobody has used is not closed
 	}
 	if q.Closed {

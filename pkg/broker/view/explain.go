@@ -37,6 +37,9 @@ type TaskWhy struct {
 	Runners []record.Runner `json:"runners,omitempty" doc:"The next best, and what each would have added to the plan"`
 }
 
+// story is one that is being told.
+type story struct{ Story }
+
 // Explain tells the story of a job. It fails with ErrNotFound.
 func (b *Views) Explain(ctx context.Context, id string) (*Story, error) {
 	return b.ExplainPart(ctx, id, Part{})
@@ -49,7 +52,7 @@ func (b *Views) ExplainPart(ctx context.Context, id string, p Part) (*Story, err
 	if err != nil {
 		return nil, err
 	}
-	s := &Story{Job: detail.JobView, Next: detail.Next}
+	s := &story{Story{Job: detail.JobView, Next: detail.Next}}
 	if p.From == 0 {
 		tasks := fmt.Sprintf("%d tasks", detail.Tasks)
 		if detail.Tasks == 1 {
@@ -100,12 +103,12 @@ func (b *Views) ExplainPart(ctx context.Context, id string, p Part) (*Story, err
 	if detail.plan != nil {
 		s.choices(detail.plan, detail.TaskList)
 	}
-	return s, nil
+	return &s.Story, nil
 }
 
 // closed adds that somebody has suspended the queue of a job that is not over, or one above it, or that a month's
 // budget there has less left than a task costs that waits.
-func (b *Views) closed(ctx context.Context, s *Story, detail *JobDetail) error {
+func (b *Views) closed(ctx context.Context, s *story, detail *Look) error {
 	if s.Job.State.Over() || s.Next > 0 {
 		return nil
 	}
@@ -129,7 +132,7 @@ func (b *Views) closed(ctx context.Context, s *Story, detail *JobDetail) error {
 }
 
 // poor adds which month's budget has less left than a task costs that waits: the first such task.
-func (s *Story) poor(queues []record.Queue, detail *JobDetail, now time.Time) {
+func (s *story) poor(queues []record.Queue, detail *Look, now time.Time) {
 	for _, p := range record.Purses(record.Pointers(queues), s.Job.Queue, now) {
 		i := slices.IndexFunc(detail.TaskList, func(t TaskView) bool {
 			return t.State == string(record.TaskQueued) && t.Index < len(detail.plan.TaskUSD) &&
@@ -142,7 +145,7 @@ func (s *Story) poor(queues []record.Queue, detail *JobDetail, now time.Time) {
 }
 
 // suspended adds when people had the job wait.
-func (s *Story) suspended(all []record.Suspension) {
+func (s *story) suspended(all []record.Suspension) {
 	for _, p := range all {
 		text := "what ran saves its work and gives back its machines"
 		if p.Reason != "" {
@@ -164,7 +167,7 @@ func (s *Story) suspended(all []record.Suspension) {
 }
 
 // choices adds why each task runs where it does.
-func (s *Story) choices(plan *record.Plan, tasks []TaskView) {
+func (s *story) choices(plan *record.Plan, tasks []TaskView) {
 	for _, t := range tasks {
 		if c, runners := plan.Of(t.Index), plan.Runners[t.Index]; c != nil && len(runners) > 0 {
 			s.Choices = append(s.Choices, TaskWhy{
@@ -180,7 +183,7 @@ func (s *Story) Sort() {
 	slices.SortStableFunc(s.Entries, func(x, y Entry) int { return x.At.Compare(y.At) })
 }
 
-func (s *Story) add(at time.Time, kind, task, text string) {
+func (s *story) add(at time.Time, kind, task, text string) {
 	s.Entries = append(s.Entries, Entry{At: at, Kind: kind, Task: task, Text: text})
 }
 
@@ -198,7 +201,7 @@ func limits(v JobView) string {
 	return ", " + strings.Join(parts, ", ")
 }
 
-func (s *Story) plan(p record.PlanHead) {
+func (s *story) plan(p record.PlanHead) {
 	why := "first plan"
 	if p.Reason != "" {
 		why = "planned anew: " + p.Reason
@@ -215,7 +218,7 @@ func (s *Story) plan(p record.PlanHead) {
 	s.add(p.At, "planned", "", text)
 }
 
-func (s *Story) attempt(a record.Attempt, task string) {
+func (s *story) attempt(a record.Attempt, task string) {
 	label := fmt.Sprintf("attempt %d on %s", a.Number, a.OfferID)
 	if a.Nodes > 1 {
 		label += fmt.Sprintf(" × %d", a.Nodes)

@@ -31,25 +31,38 @@ type sight struct {
 	attempts []record.Attempt // by task and number, as stored
 }
 
+// Look is what users see of a job, with what was read for it: the next look reads only what may have changed since.
+type Look struct {
+	JobDetail
+
+	seen        sight
+	plan        *record.Plan // in force; nil before the first
+	suspensions []record.Suspension
+}
+
 // JobDetail loads all that users see of a job. It fails with ErrNotFound.
 func (b *Views) JobDetail(ctx context.Context, id string) (*JobDetail, error) {
-	return b.look(ctx, id, Part{}, nil)
+	return b.JobPart(ctx, id, Part{})
 }
 
 // JobPart loads what users see of a job and of some of its tasks; the plans come with the first. It fails with
 // ErrNotFound.
 func (b *Views) JobPart(ctx context.Context, id string, p Part) (*JobDetail, error) {
-	return b.look(ctx, id, p, nil)
+	d, err := b.look(ctx, id, p, nil)
+	if err != nil {
+		return nil, err
+	}
+	return &d.JobDetail, nil
 }
 
 // JobSince is JobDetail for whoever has looked at the job before: it reads only what may have changed. Nil is no look.
-func (b *Views) JobSince(ctx context.Context, id string, was *JobDetail) (*JobDetail, error) {
+func (b *Views) JobSince(ctx context.Context, id string, was *Look) (*Look, error) {
 	return b.look(ctx, id, Part{}, was)
 }
 
 // look reads in the order in which a task ends, its phase before its machines and these before its history: what is
 // over and without machines by the first two does not change after the third.
-func (b *Views) look(ctx context.Context, id string, p Part, was *JobDetail) (*JobDetail, error) {
+func (b *Views) look(ctx context.Context, id string, p Part, was *Look) (*Look, error) {
 	u := b.NewUnit(ctx, "api")
 	if err := u.Preload(record.JobKey(id), record.ProgressKey(id), record.LedgerKey(id)); err != nil {
 		return nil, err
@@ -62,7 +75,7 @@ func (b *Views) look(ctx context.Context, id string, p Part, was *JobDetail) (*J
 	if err != nil {
 		return nil, err
 	}
-	d := &JobDetail{seen: sight{phases: progress.Phases}, suspensions: job.Suspensions}
+	d := &Look{seen: sight{phases: progress.Phases}, suspensions: job.Suspensions}
 	s := &d.seen
 	if d.JobView, s.clusters, err = b.viewOf(u, job); err != nil {
 		return nil, err
@@ -128,7 +141,7 @@ func between[T any](ctx context.Context, st store.Store, job, prefix string, fro
 
 // open lists the tasks of which something may have changed since an earlier look: all that are neither waiting nor
 // over, and those that had or have machines. It cannot tell before tasks were announced.
-func (s *sight) open(was *JobDetail) (open []int32, ok bool) {
+func (s *sight) open(was *Look) (open []int32, ok bool) {
 	if was == nil || len(s.phases) == 0 || len(was.seen.phases) != len(s.phases) {
 		return nil, false
 	}
@@ -196,7 +209,7 @@ func merged[T any](old, fresh []T, order func(a, b T) int) []T {
 }
 
 // tell makes the views of the tasks from one index to below another.
-func (b *Views) tell(u *unit.Unit, job record.Job, d *JobDetail, from, to int) error {
+func (b *Views) tell(u *unit.Unit, job record.Job, d *Look, from, to int) error {
 	d.Attempts = slices.Clone(d.seen.attempts)
 	tasks := slices.Clone(d.seen.tasks)
 	for i := range d.seen.clusters {
@@ -229,7 +242,7 @@ func (b *Views) tell(u *unit.Unit, job record.Job, d *JobDetail, from, to int) e
 }
 
 // cut ends a part where it is as long as one may be, but after one task, and says where the job goes on.
-func (d *JobDetail) cut(from, tasks int) {
+func (d *Look) cut(from, tasks int) {
 	const task, attempt = 250, 550 // bytes of JSON besides what is of any length
 	size, at := 0, 0
 	for i := range d.TaskList {

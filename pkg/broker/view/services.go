@@ -18,7 +18,7 @@ type ServiceView struct {
 }
 
 // tellServices adds what is known of replicas of services to the views of the tasks from an index on.
-func (d *JobDetail) tellServices(job record.Job, spec *dag.Job, tasks []record.Task, from int) {
+func (d *Look) tellServices(job record.Job, spec *dag.Job, tasks []record.Task, from int) {
 	ready, unready := map[int]*record.Cluster{}, map[int]string{} // by task; of the newest that serves
 	for i := range d.seen.clusters {
 		cl := &d.seen.clusters[i]
@@ -85,7 +85,7 @@ func lastReason(attempts []record.Attempt, task int) (reason string) {
 }
 
 // updated adds what became of the last update of services.
-func (s *Story) updated(up record.Update) {
+func (s *story) updated(up record.Update) {
 	if up.Spec == 0 {
 		return
 	}

@@ -92,11 +92,6 @@ type JobDetail struct {
 	Plans    []record.PlanHead `json:"plans" doc:"The plans, the last one in force"`
 	Attempts []record.Attempt  `json:"attempts" doc:"Every attempt with what was bought and how it ended"`
 	Next     int               `json:"next,omitempty" doc:"Index of the first task that is not among these, where there is one: after of the call that continues it"`
-
-	seen sight
-	plan *record.Plan // in force; nil before the first
-
-	suspensions []record.Suspension
 }
 
 // jobsAtOnce is how many jobs are read together: their three records fit one request of a store.

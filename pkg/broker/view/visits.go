@@ -8,7 +8,7 @@ import (
 )
 
 // visits adds who was on the machines of a part's tasks.
-func (b *Views) visits(ctx context.Context, s *Story, d *JobDetail, from int) error {
+func (b *Views) visits(ctx context.Context, s *story, d *Look, from int) error {
 	if len(d.TaskList) == 0 {
 		return nil
 	}
@@ -27,7 +27,7 @@ func (b *Views) visits(ctx context.Context, s *Story, d *JobDetail, from int) er
 }
 
 // visit tells of one: who opened what, where, and how it ended. Nothing of what passed is known.
-func (s *Story) visit(v record.Visit, of record.Attempt, task string) {
+func (s *story) visit(v record.Visit, of record.Attempt, task string) {
 	text := v.Kind
 	switch {
 	case v.Port > 0:

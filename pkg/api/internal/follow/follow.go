@@ -26,7 +26,7 @@ const (
 
 // loader is the part of the broker that feeds need.
 type loader interface {
-	JobSince(ctx context.Context, id string, was *view.JobDetail) (*view.JobDetail, error)
+	JobSince(ctx context.Context, id string, was *view.Look) (*view.Look, error)
 }
 
 // Feeds look at the jobs that are followed, each once however many follow it.
@@ -56,6 +56,7 @@ type Feed struct {
 type Moment struct {
 	N      int // counts changes, from 1; 0 is before the first look
 	Detail *view.JobDetail
+	look   *view.Look // that the detail is of
 	told   []int // by task: the moment at which it, or an attempt of it, last changed
 	plans  int   // the moment at which a plan came
 	err    error // the job cannot be followed (any more)
@@ -140,12 +141,13 @@ func (f *Feed) latest() Moment {
 	return f.now
 }
 
-func (f *Feed) tell(detail *view.JobDetail, err error) {
+func (f *Feed) tell(look *view.Look, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	is := Moment{N: f.now.N + 1, Detail: detail, err: err}
+	is := Moment{N: f.now.N + 1, look: look, err: err}
 	if err == nil {
-		is.plans, is.told = f.now.changes(is.N, detail)
+		is.Detail = &look.JobDetail
+		is.plans, is.told = f.now.changes(is.N, is.Detail)
 	}
 	f.now = is
 	close(f.changed)
@@ -160,7 +162,7 @@ func (s *Feeds) watch(ctx context.Context, job string, f *Feed, looked func()) {
 	for {
 		began := time.Now()
 		last := f.latest()
-		detail, err := s.load.JobSince(ctx, job, last.Detail)
+		look, err := s.load.JobSince(ctx, job, last.look)
 		switch {
 		case ctx.Err() != nil:
 			s.ended(ctx, f)
@@ -171,12 +173,12 @@ func (s *Feeds) watch(ctx context.Context, job string, f *Feed, looked func()) {
 			return
 		case err != nil:
 			s.log.Warn("api: a job that is followed cannot be read", "job", job, "err", err)
-		case last.N == 0 || worthTelling(last.Detail, detail, time.Since(told)):
+		case last.N == 0 || worthTelling(last.Detail, &look.JobDetail, time.Since(told)):
 			told = time.Now()
-			f.tell(detail, nil)
+			f.tell(look, nil)
 		}
 		looked()
-		if err == nil && detail.State.Over() {
+		if err == nil && look.State.Over() {
 			return
 		}
 		if clock.Pause(ctx, max(s.every, 10*time.Since(began))) != nil {

@@ -21,15 +21,14 @@ type looks struct {
 	count int
 }
 
-func (l *looks) JobSince(context.Context, string, *view.JobDetail) (*view.JobDetail, error) {
+func (l *looks) JobSince(context.Context, string, *view.Look) (*view.Look, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.count++
 	if l.err != nil {
 		return nil, l.err
 	}
-	d := l.job
-	return &d, nil
+	return &view.Look{JobDetail: l.job}, nil
 }
 
 func (l *looks) set(change func(*view.JobDetail)) {
@@ -151,7 +150,7 @@ func TestUpdatesCarryWhatChanged(t *testing.T) {
 		Attempts: []record.Attempt{{Task: 0, Number: 1}},
 	}
 	f := &Feed{name: "f", changed: make(chan struct{})}
-	f.tell(was, nil)
+	f.tell(&view.Look{JobDetail: *was}, nil)
 	first, places := f.Since(f.now, "", time.Time{})
 	if u := first[0]; !u.Full || len(u.Tasks) != 2 || len(u.Plans) != 1 || len(u.Attempts) != 1 {
 		t.Errorf("the first update is not everything: %+v", u)
@@ -161,12 +160,12 @@ func TestUpdatesCarryWhatChanged(t *testing.T) {
 		Plans:    []record.PlanHead{{Version: 1}, {Version: 2}},
 		Attempts: []record.Attempt{{Task: 0, Number: 1, Outcome: record.OutcomePreempted}, {Task: 0, Number: 2}},
 	}
-	f.tell(is, nil)
+	f.tell(&view.Look{JobDetail: *is}, nil)
 	next, places := f.Since(f.now, places[0], time.Time{})
 	if u := next[0]; u.Full || len(u.Tasks) != 1 || u.Tasks[0].State != "queued" || len(u.Plans) != 2 || len(u.Attempts) != 2 {
 		t.Errorf("update = %+v", u)
 	}
-	f.tell(is, nil)
+	f.tell(&view.Look{JobDetail: *is}, nil)
 	none, _ := f.Since(f.now, places[0], time.Time{})
 	if u := none[0]; u.Full || u.Tasks != nil || u.Plans != nil || u.Attempts != nil {
 		t.Errorf("an update of nothing = %+v", u)
