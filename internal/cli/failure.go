@@ -11,7 +11,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
-	"github.com/tradewind-broker/tradewind/pkg/api"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/client"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/local"
@@ -26,7 +26,7 @@ func exitCode(err error) int {
 	var known *command.Failure
 	var file *dag.Error
 	var model *optimizer.ModelError
-	var problem *api.Problem
+	var problem *apitypes.Problem
 	switch {
 	case err == nil:
 		return command.ExitDone
@@ -95,7 +95,7 @@ func lines(s string) string {
 func describe(err error) (what, hint string) {
 	var known *command.Failure
 	var file *dag.Error
-	var problem *api.Problem
+	var problem *apitypes.Problem
 	switch {
 	case errors.As(err, &known):
 		return known.Text, known.Hint
@@ -122,7 +122,7 @@ func describe(err error) (what, hint string) {
 	}
 }
 
-func describeProblem(p *api.Problem) (what, hint string) {
+func describeProblem(p *apitypes.Problem) (what, hint string) {
 	if p.File == "" && p.Field == "" {
 		what = p.Error()
 		for _, e := range p.Errors {

@@ -13,14 +13,14 @@ import (
 	"github.com/cenkalti/backoff/v5"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 	"github.com/tradewind-broker/tradewind/pkg/pack"
-	"github.com/tradewind-broker/tradewind/pkg/pack/depot"
 )
 
 // Asker tells what of a pack is missing: a depot.Depot, or a client of the API that has one.
 type Asker interface {
-	Missing(ctx context.Context, pieces []pack.Piece) ([]depot.Lack, error)
+	Missing(ctx context.Context, pieces []pack.Piece) ([]apitypes.Lack, error)
 }
 
 // ErrFull says that the broker's store has no room for what is brought.
@@ -45,10 +45,10 @@ const (
 // Send uploads what the depot lacks of a tree that was packed: the list last, so that who finds it finds the rest.
 func (s *Sender) Send(ctx context.Context, t *pack.Tree) error {
 	sizes := map[pack.Digest]int64{}
-	var missing []depot.Lack
+	var missing []apitypes.Lack
 	var of int64
 	all := t.Pieces()
-	for part := range slices.Chunk(all, depot.MaxAsk) {
+	for part := range slices.Chunk(all, apitypes.MaxAsk) {
 		found, err := s.Asker.Missing(ctx, part)
 		if err != nil {
 			return err
@@ -76,7 +76,7 @@ func (s *Sender) Send(ctx context.Context, t *pack.Tree) error {
 	}()
 	defer func() { close(told); <-done }()
 	told <- 0
-	send := func(ctx context.Context, u depot.Lack) error {
+	send := func(ctx context.Context, u apitypes.Lack) error {
 		p := pack.Piece{Digest: u.Digest, Size: sizes[u.Digest]}
 		body, err := t.Content(p)
 		if err != nil {
@@ -102,7 +102,7 @@ func (s *Sender) Send(ctx context.Context, t *pack.Tree) error {
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	if i := slices.IndexFunc(missing, func(u depot.Lack) bool { return u.Digest == list }); i >= 0 {
+	if i := slices.IndexFunc(missing, func(u apitypes.Lack) bool { return u.Digest == list }); i >= 0 {
 		return send(ctx, missing[i])
 	}
 	return ctx.Err()

@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/tradewind-broker/tradewind/events"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 )
 
@@ -77,7 +77,7 @@ func (s *standing) queues(ctx context.Context, gauge put) error {
 		if q.MaxVCPU > 0 {
 			gauge(most, q.MaxVCPU, q.Name)
 		}
-		if usd := q.Max[record.USDPerMonth]; usd > 0 {
+		if usd := q.Max[apitypes.USDPerMonth]; usd > 0 {
 			gauge(month, q.Month.SpentUSD+q.Month.ReservedUSD+q.Month.BelowUSD, q.Name)
 			gauge(budget, usd, q.Name)
 		}

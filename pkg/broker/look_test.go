@@ -11,10 +11,11 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/api/apitest"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 )
 
-func shown(t *testing.T, d *view.JobDetail) string {
+func shown(t *testing.T, d *apitypes.JobDetail) string {
 	t.Helper()
 	body, err := json.Marshal(d)
 	if err != nil {
@@ -112,8 +113,8 @@ func TestThePartsOfAJobAreTheWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, limit := range []int{1, 7, 61, 62, 100} {
-		var parts view.JobDetail
-		var told view.Story
+		var parts apitypes.JobDetail
+		var told apitypes.Story
 		for next, first := 0, true; first || next > 0; first = false {
 			d, err := w.Broker.JobPart(ctx, job, view.Part{From: next, Limit: limit})
 			if err != nil {

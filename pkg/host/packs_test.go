@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/tradewind-broker/tradewind/internal/localfiles"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/client"
 	"github.com/tradewind-broker/tradewind/pkg/host"
 	"github.com/tradewind-broker/tradewind/pkg/pack"
@@ -65,7 +65,7 @@ tasks:
 	}
 	eventually(t, "the job succeeds", func() bool {
 		d, err := h.Broker().JobDetail(context.Background(), job.ID)
-		return err == nil && d.State == record.JobSucceeded
+		return err == nil && d.State == apitypes.JobSucceeded
 	})
 	if got := left(t, state, job.ID, "version"); got != "handed in" {
 		t.Errorf("the task saw %q", got)
@@ -87,7 +87,7 @@ func TestAFolderBesideADroppedFileIsPacked(t *testing.T) {
 			return false
 		}
 		id = list[0].ID
-		return list[0].State == record.JobSucceeded
+		return list[0].State == apitypes.JobSucceeded
 	})
 	if got := left(t, state, id, "version"); got != "beside" {
 		t.Errorf("the task saw %q", got)

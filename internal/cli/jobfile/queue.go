@@ -4,13 +4,13 @@ import (
 	"context"
 
 	"github.com/tradewind-broker/tradewind/internal/fault"
-	"github.com/tradewind-broker/tradewind/pkg/api"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
 // DoubtQueue says that a queue is new where one that is there has nearly its name, and is empty otherwise: queues are
 // made by the first job that names them, and so by one that mistypes it.
-func DoubtQueue(ctx context.Context, name string, queues func(context.Context) (*api.QueueList, error)) string {
+func DoubtQueue(ctx context.Context, name string, queues func(context.Context) (*apitypes.QueueList, error)) string {
 	if name == "" || name == record.DefaultQueueName {
 		return ""
 	}

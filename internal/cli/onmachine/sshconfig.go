@@ -15,7 +15,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/fault"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
 func (a app) sshConfigCommand() *cobra.Command {
@@ -82,7 +82,7 @@ func (a app) knows(ctx context.Context, b Asked, job, task string) error {
 }
 
 // Knows says whether a job has a task, and which was meant where it has none.
-func Knows(v *view.JobDetail, task string) error {
+func Knows(v *apitypes.JobDetail, task string) error {
 	var names, replicas []string
 	for _, t := range v.TaskList {
 		if t.Name == task {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
@@ -16,7 +17,7 @@ func (b *Views) visits(ctx context.Context, s *story, d *Look, from int) error {
 	if err != nil {
 		return err
 	}
-	ends := map[[2]int]record.Attempt{}
+	ends := map[[2]int]apitypes.Attempt{}
 	for _, a := range d.Attempts {
 		ends[[2]int{a.Task, a.Number}] = a
 	}
@@ -27,7 +28,7 @@ func (b *Views) visits(ctx context.Context, s *story, d *Look, from int) error {
 }
 
 // visit tells of one: who opened what, where, and how it ended. Nothing of what passed is known.
-func (s *story) visit(v record.Visit, of record.Attempt, task string) {
+func (s *story) visit(v record.Visit, of apitypes.Attempt, task string) {
 	text := v.Kind
 	switch {
 	case v.Port > 0:

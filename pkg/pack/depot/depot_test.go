@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/localfiles"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/grant/filegrant"
 	"github.com/tradewind-broker/tradewind/pkg/pack"
 	"github.com/tradewind-broker/tradewind/pkg/pack/depot"
@@ -161,7 +162,7 @@ func TestOnlyTheContentThatADigestNamesIsTaken(t *testing.T) {
 			t.Errorf("%+v: %v", p, err)
 		}
 	}
-	if _, err := h.Missing(t.Context(), make([]pack.Piece, depot.MaxAsk+1)); !errors.Is(err, depot.ErrAsk) {
+	if _, err := h.Missing(t.Context(), make([]pack.Piece, apitypes.MaxAsk+1)); !errors.Is(err, depot.ErrAsk) {
 		t.Error(err)
 	}
 }
@@ -261,7 +262,7 @@ func TestAFolderThatChangesWhileItIsSentIsPackedAnew(t *testing.T) {
 	h := open(t)
 	dir := folder(t, "print(1)")
 	times := 0
-	ask := asker(func(ctx context.Context, p []pack.Piece) ([]depot.Lack, error) {
+	ask := asker(func(ctx context.Context, p []pack.Piece) ([]apitypes.Lack, error) {
 		if times++; times == 1 {
 			if err := os.WriteFile(filepath.Join(dir, "main.py"), []byte("print(22)"), 0o600); err != nil {
 				t.Error(err)
@@ -281,6 +282,8 @@ func TestAFolderThatChangesWhileItIsSentIsPackedAnew(t *testing.T) {
 	}
 }
 
-type asker func(context.Context, []pack.Piece) ([]depot.Lack, error)
+type asker func(context.Context, []pack.Piece) ([]apitypes.Lack, error)
 
-func (a asker) Missing(ctx context.Context, p []pack.Piece) ([]depot.Lack, error) { return a(ctx, p) }
+func (a asker) Missing(ctx context.Context, p []pack.Piece) ([]apitypes.Lack, error) {
+	return a(ctx, p)
+}

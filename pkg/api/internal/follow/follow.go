@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 	"github.com/tradewind-broker/tradewind/pkg/clock"
@@ -55,11 +56,11 @@ type Feed struct {
 // Moment is a job as it was when it last changed. The detail is shared and not to be changed.
 type Moment struct {
 	N      int // counts changes, from 1; 0 is before the first look
-	Detail *view.JobDetail
+	Detail *apitypes.JobDetail
 	look   *view.Look // that the detail is of
-	told   []int // by task: the moment at which it, or an attempt of it, last changed
-	plans  int   // the moment at which a plan came
-	err    error // the job cannot be followed (any more)
+	told   []int      // by task: the moment at which it, or an attempt of it, last changed
+	plans  int        // the moment at which a plan came
+	err    error      // the job cannot be followed (any more)
 }
 
 // New makes Feeds that last until ctx ends.
@@ -206,7 +207,7 @@ func (s *Feeds) forget(job string, f *Feed) {
 
 // worthTelling says whether a job has changed. Its cost grows all the time while machines run; that alone is told once
 // a second.
-func worthTelling(was, is *view.JobDetail, since time.Duration) bool {
+func worthTelling(was, is *apitypes.JobDetail, since time.Duration) bool {
 	a, b := was.JobView, is.JobView
 	if since < moneyEvery {
 		a.SpentUSD = b.SpentUSD
@@ -216,23 +217,12 @@ func worthTelling(was, is *view.JobDetail, since time.Duration) bool {
 		!slices.EqualFunc(was.TaskList, is.TaskList, view.SameTask)
 }
 
-// JobUpdate is what a follower of a job is sent: first everything, then what changed.
-type JobUpdate struct {
-	Now time.Time `json:"now" doc:"The broker's clock"`
-	// Full updates replace what came before; others add to it, tasks by index and attempts by task and number.
-	Full     bool              `json:"full" doc:"Everything, rather than what changed"`
-	Job      view.JobView      `json:"job" doc:"The job"`
-	Tasks    []view.TaskView   `json:"tasks,omitempty" doc:"The tasks, or those that changed, by index"`
-	Plans    []record.PlanHead `json:"plans,omitempty" doc:"All plans, where there is a new one"`
-	Attempts []record.Attempt  `json:"attempts,omitempty" doc:"The attempts, or those that changed, by task and number"`
-}
-
 // changes returns as of which moment the plans and each task of a job, with its attempts, are as they are now, if this
 // is the moment n. Attempts are in the order of task and number, and none ever goes.
-func (m Moment) changes(n int, is *view.JobDetail) (plans int, told []int) {
+func (m Moment) changes(n int, is *apitypes.JobDetail) (plans int, told []int) {
 	was := m.Detail
 	if was == nil {
-		was = &view.JobDetail{}
+		was = &apitypes.JobDetail{}
 	}
 	if plans = m.plans; !slices.Equal(was.Plans, is.Plans) {
 		plans = n
@@ -262,7 +252,7 @@ const eventTasks = 500
 
 // Since returns what someone has to be sent who knows the job as of a place in its stream, and the place after each. An
 // update without a task tells that there is none.
-func (f *Feed) Since(is Moment, place string, now time.Time) (updates []JobUpdate, places []string) {
+func (f *Feed) Since(is Moment, place string, now time.Time) (updates []apitypes.JobUpdate, places []string) {
 	var n, known int
 	name, rest, _ := strings.Cut(place, ".")
 	if _, err := fmt.Sscanf(rest, "%d.%d", &n, &known); err != nil || name != f.name || n > is.N ||
@@ -270,14 +260,14 @@ func (f *Feed) Since(is Moment, place string, now time.Time) (updates []JobUpdat
 		n, known = 0, 0
 	}
 	attempts, size := is.Detail.Attempts, 0
-	u := JobUpdate{Now: now, Full: known == 0, Job: is.Detail.JobView}
+	u := apitypes.JobUpdate{Now: now, Full: known == 0, Job: is.Detail.JobView}
 	if known == 0 || is.plans > n {
 		u.Plans = is.Detail.Plans
 	}
 	for i, at := range is.told {
 		if i > 0 && i >= known && size >= eventTasks {
 			updates, places = append(updates, u), append(places, f.place(is.N, i))
-			u, size = JobUpdate{Now: now, Job: u.Job}, 0
+			u, size = apitypes.JobUpdate{Now: now, Job: u.Job}, 0
 		}
 		first := attempts
 		for len(attempts) > 0 && attempts[0].Task == i {
