@@ -12,6 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/logs"
 	"github.com/tradewind-broker/tradewind/internal/quiet"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
@@ -106,7 +107,7 @@ func newWorld(ctx context.Context, p broker.Planner, cfg record.Config, start ti
 func (w *world) Notify(_ context.Context, e events.Event) error {
 	if d, ok := e.Data.(events.DAGFinished); ok {
 		w.over = true
-		if d.Outcome != string(record.JobSucceeded) {
+		if d.Outcome != string(apitypes.JobSucceeded) {
 			w.failure = fmt.Errorf("cost: the job %s: %s", d.Outcome, d.Reason)
 		}
 	}

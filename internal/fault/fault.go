@@ -1,6 +1,9 @@
 // Package fault is what is wrong with a file that a person wrote: at which line and field, why, and what to do about
 // it.
 //
+// It also writes the parts of such messages: the word that a misspelt one was meant as ([Nearest]), a piece of the file
+// ([Quote]) and short amounts ([Number]).
+//
 // Whoever finds a fault may not know yet where it is. [New] makes an error without a place, [At], [Within] and
 // [InFile] add one on the way up, each only what is not known already.
 package fault

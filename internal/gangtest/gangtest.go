@@ -10,6 +10,7 @@ import (
 
 	json "github.com/go-json-experiment/json/v1"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
@@ -78,7 +79,7 @@ func (w Watch) look(ctx context.Context, job string) error {
 				tasks++
 			}
 		case "attempt":
-			machines += decoded[record.Attempt](r).Nodes
+			machines += decoded[apitypes.Attempt](r).Nodes
 		case "cluster":
 			if cl := decoded[record.Cluster](r); cl.Command != "" { // when it is done it is told to end
 				begun += len(cl.Nodes)

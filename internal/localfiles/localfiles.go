@@ -1,5 +1,5 @@
-// Package localfiles finds what a job names on the computer it is handed in from, and puts packs (pkg/pack) in its
-// place, so that no machine needs a path of that computer.
+// Package localfiles finds what a job names on the computer it is handed in from, puts packs (pkg/pack) in its place, so
+// that no machine needs a path of that computer, and uploads what the broker lacks of them.
 //
 // A path without a scheme is of that computer. file:///data means the machine's own disk, wherever that is, and stays.
 // So does a path that another task of the job writes to: it is not there yet.
@@ -17,7 +17,6 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/pack"
-	"github.com/tradewind-broker/tradewind/pkg/pack/depot"
 )
 
 // Place is where a job's paths begin.
@@ -170,7 +169,7 @@ func (p Place) explain(spec *dag.Job, task int, field, uri, abs string, err erro
 		reason, hint = fmt.Sprintf("%q: there is no %s", uri, abs), "paths begin at "+p.Base
 	case errors.As(err, &large):
 		hint = large.Hint()
-	case errors.Is(err, depot.ErrFull):
+	case errors.Is(err, ErrFull):
 		hint = "free some of its disk, and hand the job in again: what has arrived is not sent twice"
 	case errors.Is(err, pack.ErrUnfit), errors.Is(err, errClone), errors.As(err, &changed):
 	case errors.As(err, &where):

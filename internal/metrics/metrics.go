@@ -14,17 +14,16 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/tradewind-broker/tradewind/events"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 )
 
 // Source provides the current state. A broker is a Source.
 type Source interface {
-	Queues(ctx context.Context) ([]record.Queue, error)
-	Waiting(ctx context.Context, queue string, limit int) ([]record.Waiting, error)
-	Blocks(ctx context.Context) ([]record.Block, error)
-	Pools(ctx context.Context) ([]view.PoolView, error)
+	Queues(ctx context.Context) ([]apitypes.Queue, error)
+	Waiting(ctx context.Context, queue string, limit int) ([]apitypes.Waiting, error)
+	Blocks(ctx context.Context) ([]apitypes.Block, error)
+	Pools(ctx context.Context) ([]apitypes.PoolView, error)
 }
 
 // Metrics counts what a broker does. Make one with New.

@@ -19,31 +19,30 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/metrics"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 )
 
 // standing is a broker with one item of every kind.
 type standing struct{ err error }
 
-func (s standing) Queues(context.Context) ([]record.Queue, error) {
-	return []record.Queue{{Name: "research", Running: 2, VCPU: 16, MaxVCPU: 64}, {Name: "other"}}, s.err
+func (s standing) Queues(context.Context) ([]apitypes.Queue, error) {
+	return []apitypes.Queue{{Name: "research", Running: 2, VCPU: 16, MaxVCPU: 64}, {Name: "other"}}, s.err
 }
 
-func (s standing) Waiting(_ context.Context, queue string, _ int) ([]record.Waiting, error) {
+func (s standing) Waiting(_ context.Context, queue string, _ int) ([]apitypes.Waiting, error) {
 	if queue == "research" {
-		return make([]record.Waiting, 3), nil
+		return make([]apitypes.Waiting, 3), nil
 	}
 	return nil, nil
 }
 
-func (s standing) Blocks(context.Context) ([]record.Block, error) {
-	return []record.Block{{Cloud: "aws", Kind: "capacity"}, {Cloud: "aws", Kind: "capacity"}, {Cloud: "gcp", Kind: "quota"}}, nil
+func (s standing) Blocks(context.Context) ([]apitypes.Block, error) {
+	return []apitypes.Block{{Cloud: "aws", Kind: "capacity"}, {Cloud: "aws", Kind: "capacity"}, {Cloud: "gcp", Kind: "quota"}}, nil
 }
 
-func (s standing) Pools(context.Context) ([]view.PoolView, error) {
-	return []view.PoolView{{Name: "lab", Machines: make([]view.MachineView, 2)}}, nil
+func (s standing) Pools(context.Context) ([]apitypes.PoolView, error) {
+	return []apitypes.PoolView{{Name: "lab", Machines: make([]apitypes.MachineView, 2)}}, nil
 }
 
 // queues is a bus that stores nothing.

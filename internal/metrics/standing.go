@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/tradewind-broker/tradewind/events"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 )
 
@@ -77,7 +77,7 @@ func (s *standing) queues(ctx context.Context, gauge put) error {
 		if q.MaxVCPU > 0 {
 			gauge(most, q.MaxVCPU, q.Name)
 		}
-		if usd := q.Max[record.USDPerMonth]; usd > 0 {
+		if usd := q.Max[apitypes.USDPerMonth]; usd > 0 {
 			gauge(month, q.Month.SpentUSD+q.Month.ReservedUSD+q.Month.BelowUSD, q.Name)
 			gauge(budget, usd, q.Name)
 		}
@@ -97,7 +97,7 @@ func (s *standing) blocks(ctx context.Context, gauge put) error {
 	}
 	count := map[[2]string]int{}
 	for _, b := range list {
-		count[[2]string{b.Cloud, string(b.Kind)}]++
+		count[[2]string{b.Cloud, b.Kind}]++
 	}
 	for at, n := range count {
 		gauge(blocked, float64(n), at[0], at[1])

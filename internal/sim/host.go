@@ -126,7 +126,7 @@ func (p *notedPlanner) opens(ctx context.Context, in record.PlanInput) bool {
 	last, all := in.Now, in.Blocks
 	in.Blocks = nil
 	for _, k := range all {
-		if k.Kind == cloud.Auth {
+		if k.Kind == string(cloud.Auth) {
 			in.Blocks = append(in.Blocks, k)
 		} else if k.Until.After(last) {
 			last = k.Until

@@ -12,10 +12,10 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/sim/timeline"
 	"github.com/tradewind-broker/tradewind/internal/sim/weather"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/pool"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
 // yard is the machines that people have themselves: pools, whose machines join, ask what to run, vanish, come back,
@@ -27,7 +27,7 @@ type yard struct {
 	pools    []string
 }
 
-func newYard(w *world) *yard { return &yard{w: w, provider: newProvider(w, record.PoolCloud)} }
+func newYard(w *world) *yard { return &yard{w: w, provider: newProvider(w, apitypes.PoolCloud)} }
 
 // poolTimes are those of a world: machines ask less often than real ones do, for the sake of the time it takes to play
 // it, and views of them are older, so that more sessions find theirs to be.
@@ -120,7 +120,7 @@ func (y *yard) drain(name string) {
 	if r.Chance(0.7) {
 		machine = timeline.Pick(r, y.machines).id
 	}
-	how := timeline.Pick(r, []pool.Drain{pool.DrainSoon, pool.DrainNow})
+	how := timeline.Pick(r, []apitypes.Drain{apitypes.DrainSoon, apitypes.DrainNow})
 	w.Count("pool drained")
 	w.Say(name, "is drained", machine+" "+string(how))
 	y.owner("drain "+name, func(ctx context.Context, b *broker.Broker) error {
@@ -128,7 +128,7 @@ func (y *yard) drain(name string) {
 	}, nil)
 	w.After(r.Span(time.Hour), func() {
 		y.owner("drain "+name, func(ctx context.Context, b *broker.Broker) error {
-			return b.DrainMachine(ctx, name, machine, pool.DrainUndo)
+			return b.DrainMachine(ctx, name, machine, apitypes.DrainUndo)
 		}, nil)
 	})
 	if machine != "" && r.Chance(0.3) {
@@ -301,7 +301,7 @@ func (m *poolMachine) begin(c wire.PoolOrder) {
 	run := &machine{
 		w: m.w, listed: m.w.Now, Machine: check.Machine{
 			ID: fmt.Sprintf("%s/%d", m.id, len(f.machines)), Cluster: c.Cluster, Rank: c.Rank, Cloud: y.provider.name,
-			Launched: m.w.Now, Offer: cloud.Offer{Cloud: record.PoolCloud, Region: m.pool, InstanceType: m.kind(),
+			Launched: m.w.Now, Offer: apitypes.Offer{Cloud: apitypes.PoolCloud, Region: m.pool, InstanceType: m.kind(),
 				Accelerator: c.Hold.Accelerator, AccelCount: c.Hold.Accelerators},
 		},
 	}

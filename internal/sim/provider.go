@@ -8,6 +8,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/sim/breaks"
 	"github.com/tradewind-broker/tradewind/internal/sim/check"
 	"github.com/tradewind-broker/tradewind/internal/sim/weather"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
@@ -143,7 +144,7 @@ func (c *provider) scarce(spec cloud.LaunchSpec, ordered weather.Rule) error {
 }
 
 // held counts the machines that count against the same quota.
-func (c *provider) held(o cloud.Offer) int {
+func (c *provider) held(o apitypes.Offer) int {
 	n := 0
 	for _, f := range c.order {
 		for _, m := range f.machines {

@@ -11,8 +11,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/sim/planner"
 	"github.com/tradewind-broker/tradewind/internal/sim/timeline"
 	"github.com/tradewind-broker/tradewind/internal/sim/weather"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
 // Options of a simulation. The zero value draws everything from the seed.
@@ -151,7 +151,7 @@ func (w *world) result() Result {
 		Violation: w.Violation, History: w.History.Lines(),
 	}
 	for s := range w.check.All() {
-		if s.Record.State == record.JobSucceeded {
+		if s.Record.State == apitypes.JobSucceeded {
 			r.Succeeded++
 		}
 		if s.Promised {

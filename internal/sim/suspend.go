@@ -8,6 +8,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/sim/breaks"
 	"github.com/tradewind-broker/tradewind/internal/sim/timeline"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
@@ -78,7 +79,7 @@ func (u *users) suspend(j *userJob, lasts time.Duration) {
 		return
 	}
 	u.insist("suspend "+id, func(ctx context.Context, b *broker.Broker, key string) error {
-		return b.Suspend(ctx, id, record.Suspension{By: "somebody", Reason: "the weather"}, key)
+		return b.Suspend(ctx, id, apitypes.Suspension{By: "somebody", Reason: "the weather"}, key)
 	}, func() {
 		u.w.Count("job suspended")
 		j.Waits = u.w.Now
@@ -94,7 +95,7 @@ func (u *users) suspend(j *userJob, lasts time.Duration) {
 // suspendQueue has a queue admit nothing for a time, if it is there, and what runs in it wait, if it is to be empty.
 func (u *users) suspendQueue(name string, drain bool, lasts time.Duration) {
 	u.insist("suspend queue "+name, func(ctx context.Context, b *broker.Broker, key string) error {
-		return b.SuspendQueue(ctx, name, record.Suspension{By: "somebody", Drain: drain}, key)
+		return b.SuspendQueue(ctx, name, apitypes.Suspension{By: "somebody", Drain: drain}, key)
 	}, func() {
 		u.w.Count("queue suspended")
 		known := u.w.check.Suspensions

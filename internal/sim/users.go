@@ -14,9 +14,9 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/sim/breaks"
 	"github.com/tradewind-broker/tradewind/internal/sim/check"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
@@ -153,7 +153,7 @@ func (u *users) drawMonth(name string, s *record.QueueSettings) {
 		return
 	}
 	lifted := *s
-	s.Max = s.Max.Plus(record.Amounts{record.USDPerMonth: r.Uniform(0.1, 3)})
+	s.Max = s.Max.Plus(apitypes.Amounts{apitypes.USDPerMonth: r.Uniform(0.1, 3)})
 	u.w.Count("a month's budget")
 	u.w.After(liftBudgets, func() { u.setQueue(name, lifted) })
 	if end := u.w.Now.Add(liftBudgets + time.Hour); end.After(u.w.check.Suspensions.Last) {
@@ -162,7 +162,7 @@ func (u *users) drawMonth(name string, s *record.QueueSettings) {
 }
 
 // duration is how long a task really takes on a machine, from beginning to end.
-func (u *users) duration(a *wire.Assignment, o cloud.Offer) time.Duration {
+func (u *users) duration(a *wire.Assignment, o apitypes.Offer) time.Duration {
 	j := u.byName[a.JobName]
 	if j == nil {
 		u.w.Violatef(check.InvAssigned, "%s is of a job %q that nobody submitted", a.Attempt, a.JobName)
@@ -235,7 +235,7 @@ func (u *users) failed(a *wire.Assignment) {
 // giveUp cancels what waits for what will not come: money, or a place that suits.
 func (u *users) giveUp() {
 	for _, j := range u.jobs {
-		if s := u.w.check.Named(j.Spec.Name); s != nil && s.Record.State == record.JobWaiting {
+		if s := u.w.check.Named(j.Spec.Name); s != nil && s.Record.State == apitypes.JobWaiting {
 			u.cancel(j, "waited long enough")
 		}
 	}

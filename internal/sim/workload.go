@@ -11,7 +11,6 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/sim/timeline"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
-	"github.com/tradewind-broker/tradewind/pkg/dag/native"
 )
 
 // One in so many worlds has a crowd of jobs.
@@ -49,7 +48,7 @@ func (u *users) populate() {
 	for i := range n {
 		j := u.plan(u.drawJob(i))
 		u.w.After(r.Between(0, 90*time.Minute), func() {
-			if body, err := native.Marshal(j.Spec); err == nil && r.Chance(0.25) {
+			if body, err := dag.Marshal(j.Spec); err == nil && r.Chance(0.25) {
 				u.put(j.Spec.Name+".yaml", body, 1+r.IntN(2))
 				return
 			}

@@ -13,6 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/sim/check"
 	"github.com/tradewind-broker/tradewind/internal/sim/weather"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
@@ -168,7 +169,7 @@ func TestACloudKeepsItsContract(t *testing.T) {
 		return store.Write{Op: store.Put, Key: store.Key{Partition: "job#job", Sort: sort}, Body: body}
 	}
 	w.check.Committed(store.Tx{Writes: []store.Write{
-		write("attempt#0#1", record.Attempt{Job: "job", Number: 1}), write("ledger", record.Ledger{Outstanding: 1}),
+		write("attempt#0#1", apitypes.Attempt{Job: "job", Number: 1}), write("ledger", record.Ledger{Outstanding: 1}),
 	}})
 	first, err := c.Launch(t.Context(), spec)
 	if err != nil || len(first) != 1 {

@@ -9,8 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
 // A collector that takes a large job and never answers holds up the end of a broker by five seconds, as one that is not
@@ -25,7 +24,7 @@ func TestACollectorThatNeverAnswersIsNotWaitedFor(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.URL)
 	traces, err := Open(t.Context(), Config{
 		Now: time.Now, Log: slog.New(slog.DiscardHandler),
-		Jobs: func(context.Context, string) (*view.JobDetail, error) { return large(2 * atOnce), nil },
+		Jobs: func(context.Context, string) (*apitypes.JobDetail, error) { return large(2 * atOnce), nil },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -42,14 +41,14 @@ func TestACollectorThatNeverAnswersIsNotWaitedFor(t *testing.T) {
 }
 
 // large is a job that is over, of so many tasks.
-func large(tasks int) *view.JobDetail {
+func large(tasks int) *apitypes.JobDetail {
 	at := time.Date(2026, 5, 20, 9, 0, 0, 0, time.UTC)
-	d := &view.JobDetail{JobView: view.JobView{ID: "large", Name: "large", State: record.JobSucceeded, Tasks: tasks,
+	d := &apitypes.JobDetail{JobView: apitypes.JobView{ID: "large", Name: "large", State: apitypes.JobSucceeded, Tasks: tasks,
 		Submitted: at, Finished: at.Add(time.Hour)}}
 	for i := range tasks {
-		d.TaskList = append(d.TaskList, view.TaskView{Index: i, Name: fmt.Sprint("t", i), Ended: d.Finished})
-		d.Attempts = append(d.Attempts, record.Attempt{Task: i, Number: 1, Admitted: at, Ended: d.Finished,
-			Outcome: record.OutcomeSucceeded})
+		d.TaskList = append(d.TaskList, apitypes.TaskView{Index: i, Name: fmt.Sprint("t", i), Ended: d.Finished})
+		d.Attempts = append(d.Attempts, apitypes.Attempt{Task: i, Number: 1, Admitted: at, Ended: d.Finished,
+			Outcome: apitypes.OutcomeSucceeded})
 	}
 	return d
 }

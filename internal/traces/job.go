@@ -8,8 +8,8 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 )
 
 // tellWithin bounds how long a job may take to be read and sent.
@@ -56,7 +56,7 @@ func (t *Traces) read(ctx context.Context, job string) error {
 const atOnce = 1024
 
 // tell makes the spans of a job, of its tasks and of their attempts, with the times at which they began and ended.
-func (t *Traces) tell(ctx context.Context, d *view.JobDetail) error {
+func (t *Traces) tell(ctx context.Context, d *apitypes.JobDetail) error {
 	made := 0
 	span := func(id, parent trace.SpanID, name string, from, to time.Time, bad string,
 		attributes []attribute.KeyValue, moments map[string]time.Time) error {
@@ -88,7 +88,7 @@ func (t *Traces) tell(ctx context.Context, d *view.JobDetail) error {
 			begun[a.Task] = a.Admitted
 		}
 		bad := ""
-		if a.Outcome != record.OutcomeSucceeded {
+		if a.Outcome != apitypes.OutcomeSucceeded {
 			bad = string(a.Outcome) + ": " + a.Reason
 		}
 		name := d.TaskList[a.Task].Name + " on " + a.Offer.Cloud + "/" + a.Offer.Region
@@ -113,7 +113,7 @@ func (t *Traces) tell(ctx context.Context, d *view.JobDetail) error {
 		}
 	}
 	bad := ""
-	if d.State == record.JobFailed {
+	if d.State == apitypes.JobFailed {
 		bad = d.Reason
 	}
 	return span(jobSpan(d.ID), trace.SpanID{}, d.Name, d.Submitted, d.Finished, bad, []attribute.KeyValue{
@@ -125,7 +125,7 @@ func (t *Traces) tell(ctx context.Context, d *view.JobDetail) error {
 }
 
 // ofAttempt says where an attempt was, by OpenTelemetry's names, and what it cost.
-func ofAttempt(a record.Attempt) []attribute.KeyValue {
+func ofAttempt(a apitypes.Attempt) []attribute.KeyValue {
 	all := []attribute.KeyValue{
 		attribute.String("cloud.provider", a.Offer.Cloud), attribute.String("cloud.region", a.Offer.Region),
 		attribute.String("cloud.availability_zone", a.Offer.Zone), attribute.String("host.type", a.Offer.InstanceType),

@@ -20,14 +20,14 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/tradewind-broker/tradewind/events"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 )
 
 // Config is what is needed beside OpenTelemetry's own environment variables.
 type Config struct {
 	Version string
-	Jobs    func(ctx context.Context, id string) (*view.JobDetail, error)
+	Jobs    func(ctx context.Context, id string) (*apitypes.JobDetail, error)
 	// Metrics begins to send numbers too, of this very program; nil sends none. A function has none, and need not link
 	// what reads them.
 	Metrics func(ctx context.Context, who *resource.Resource) (Numbers, error)

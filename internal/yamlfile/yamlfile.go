@@ -18,7 +18,6 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/tradewind-broker/tradewind/internal/fault"
-	"github.com/tradewind-broker/tradewind/internal/suggest"
 )
 
 const (
@@ -308,7 +307,7 @@ func ReadFields[T any](r *Reader, n *yaml.Node, known Fields[T], into T) error {
 
 // Unknown is the error about a field that its mapping does not have.
 func (r *Reader) Unknown(e Entry, known []string) error {
-	return r.Fault(e.Name, "unknown field", suggest.OneOf(e.Key, known))
+	return r.Fault(e.Name, "unknown field", fault.OneOf(e.Key, known))
 }
 
 // List calls each with every element of a sequence.

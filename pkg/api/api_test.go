@@ -20,6 +20,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/api"
 	"github.com/tradewind-broker/tradewind/pkg/api/apitest"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
@@ -48,12 +49,12 @@ func answer[T any](t *testing.T, res *http.Response, status int) T {
 }
 
 // trouble reads a problem document of a status.
-func trouble(t *testing.T, res *http.Response, status int) api.Problem {
+func trouble(t *testing.T, res *http.Response, status int) apitypes.Problem {
 	t.Helper()
 	if ct := res.Header.Get("Content-Type"); ct != "application/problem+json" {
 		t.Fatalf("%s %s: %d with content type %q: %s", res.Request.Method, res.Request.URL.Path, res.StatusCode, ct, body(t, res))
 	}
-	p := answer[api.Problem](t, res, status)
+	p := answer[apitypes.Problem](t, res, status)
 	if p.Status != status || p.Title == "" {
 		t.Errorf("problem = %+v, want status %d and a title", p, status)
 	}
@@ -148,8 +149,8 @@ func TestTheDashboardsCookieReadsAndChangesNothing(t *testing.T) {
 		}
 		return h
 	}
-	answer[api.JobList](t, w.Do("GET", "/v1/jobs", "", with()), http.StatusOK)
-	answer[api.JobList](t, w.Do("GET", "/v1/jobs", "", with("Sec-Fetch-Site", "same-origin")), http.StatusOK)
+	answer[apitypes.JobList](t, w.Do("GET", "/v1/jobs", "", with()), http.StatusOK)
+	answer[apitypes.JobList](t, w.Do("GET", "/v1/jobs", "", with("Sec-Fetch-Site", "same-origin")), http.StatusOK)
 	for _, site := range []string{"cross-site", "same-site"} { // the latter is another port of this host
 		trouble(t, w.Do("GET", "/v1/jobs", "", with("Sec-Fetch-Site", site)), http.StatusUnauthorized)
 	}
@@ -308,7 +309,7 @@ type failing struct {
 	err error
 }
 
-func (f failing) Queues(context.Context) ([]record.Queue, error) {
+func (f failing) Queues(context.Context) ([]apitypes.Queue, error) {
 	if f.err == nil {
 		panic("a bug")
 	}

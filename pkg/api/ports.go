@@ -7,10 +7,9 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
-	"github.com/tradewind-broker/tradewind/pkg/broker/pool"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/session"
 	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
@@ -21,31 +20,31 @@ type Broker interface {
 	Submit(ctx context.Context, s broker.Submission) (record.Job, error)
 	Rerun(ctx context.Context, id, token string) (record.Job, error)
 	Cancel(ctx context.Context, id, reason string) error
-	Suspend(ctx context.Context, id string, s record.Suspension, key string) error
+	Suspend(ctx context.Context, id string, s apitypes.Suspension, key string) error
 	Resume(ctx context.Context, id, by, key string) error
-	Jobs(ctx context.Context, after string, limit int) (views []view.JobView, next string, err error)
-	JobView(ctx context.Context, id string) (view.JobView, error)
-	JobPart(ctx context.Context, id string, p view.Part) (*view.JobDetail, error)
+	Jobs(ctx context.Context, after string, limit int) (views []apitypes.JobView, next string, err error)
+	JobView(ctx context.Context, id string) (apitypes.JobView, error)
+	JobPart(ctx context.Context, id string, p view.Part) (*apitypes.JobDetail, error)
 	Document(ctx context.Context, id string) (string, error)
-	JobSince(ctx context.Context, id string, was *view.JobDetail) (*view.JobDetail, error)
-	ExplainPart(ctx context.Context, id string, p view.Part) (*view.Story, error)
-	Queues(ctx context.Context) ([]record.Queue, error)
+	JobSince(ctx context.Context, id string, was *view.Look) (*view.Look, error)
+	ExplainPart(ctx context.Context, id string, p view.Part) (*apitypes.Story, error)
+	Queues(ctx context.Context) ([]apitypes.Queue, error)
 	SetQueue(ctx context.Context, name string, s record.QueueSettings) error
-	SuspendQueue(ctx context.Context, name string, s record.Suspension, key string) error
+	SuspendQueue(ctx context.Context, name string, s apitypes.Suspension, key string) error
 	ResumeQueue(ctx context.Context, name, by, key string) error
-	WhyWaiting(ctx context.Context, id string) (*session.Why, error)
-	Waiting(ctx context.Context, queue string, limit int) ([]record.Waiting, error)
-	Blocks(ctx context.Context) ([]record.Block, error)
-	Learned(ctx context.Context, job string) (record.History, error)
-	Markets(ctx context.Context, after string, limit int) (markets []view.MarketView, next string, err error)
+	WhyWaiting(ctx context.Context, id string) (*apitypes.Why, error)
+	Waiting(ctx context.Context, queue string, limit int) ([]apitypes.Waiting, error)
+	Blocks(ctx context.Context) ([]apitypes.Block, error)
+	Learned(ctx context.Context, job string) (apitypes.History, error)
+	Markets(ctx context.Context, after string, limit int) (markets []apitypes.MarketView, next string, err error)
 	PastPrices(ctx context.Context, offers []string) ([]record.PastPrices, error)
-	Usage(ctx context.Context, last time.Duration) (view.Usage, error)
+	Usage(ctx context.Context, last time.Duration) (apitypes.Usage, error)
 
-	Pools(ctx context.Context) ([]view.PoolView, error)
-	PoolView(ctx context.Context, name string) (view.PoolView, error)
+	Pools(ctx context.Context) ([]apitypes.PoolView, error)
+	PoolView(ctx context.Context, name string) (apitypes.PoolView, error)
 	SetPool(ctx context.Context, name string, s record.PoolSettings) error
 	RemovePool(ctx context.Context, name string) error
-	DrainMachine(ctx context.Context, pool, machine string, how pool.Drain) error
+	DrainMachine(ctx context.Context, pool, machine string, how apitypes.Drain) error
 	RemoveMachine(ctx context.Context, pool, machine string) error
 	SyncMachine(ctx context.Context, m wire.PoolClaims, r wire.PoolReport) (wire.PoolOrders, error)
 
@@ -107,9 +106,6 @@ type Logs interface {
 	// Wait returns nil when the log may have more than offset bytes, or ctx's error. The log need not exist yet.
 	Wait(ctx context.Context, log Log, offset int64) error
 }
-
-// PartTasks is a good number of tasks of a large job to ask for at once.
-const PartTasks = 2000
 
 // Times and sizes of the API's own. They are wall time.
 const (

@@ -6,8 +6,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
 func (a *API) suspendRoutes() {
@@ -43,8 +42,8 @@ type suspendJobInput struct {
 	Key    string `header:"Idempotency-Key" maxLength:"256" doc:"The same key is the same request, however often, and however late, it arrives"`
 }
 
-func (a *API) suspendJob(ctx context.Context, in *suspendJobInput) (*body[view.JobView], error) {
-	if err := a.cfg.Broker.Suspend(ctx, in.ID, record.Suspension{By: in.By, Reason: in.Reason}, in.Key); err != nil {
+func (a *API) suspendJob(ctx context.Context, in *suspendJobInput) (*body[apitypes.JobView], error) {
+	if err := a.cfg.Broker.Suspend(ctx, in.ID, apitypes.Suspension{By: in.By, Reason: in.Reason}, in.Key); err != nil {
 		return nil, err
 	}
 	return a.shown(ctx, in.ID)
@@ -56,7 +55,7 @@ type resumeJobInput struct {
 	Key string `header:"Idempotency-Key" maxLength:"256" doc:"The same key is the same request, however often, and however late, it arrives"`
 }
 
-func (a *API) resumeJob(ctx context.Context, in *resumeJobInput) (*body[view.JobView], error) {
+func (a *API) resumeJob(ctx context.Context, in *resumeJobInput) (*body[apitypes.JobView], error) {
 	if err := a.cfg.Broker.Resume(ctx, in.ID, in.By, in.Key); err != nil {
 		return nil, err
 	}
@@ -64,12 +63,12 @@ func (a *API) resumeJob(ctx context.Context, in *resumeJobInput) (*body[view.Job
 }
 
 // shown answers with a job.
-func (a *API) shown(ctx context.Context, id string) (*body[view.JobView], error) {
+func (a *API) shown(ctx context.Context, id string) (*body[apitypes.JobView], error) {
 	shown, err := a.cfg.Broker.JobView(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	return &body[view.JobView]{Body: shown}, nil
+	return &body[apitypes.JobView]{Body: shown}, nil
 }
 
 type suspendQueueInput struct {
@@ -80,8 +79,8 @@ type suspendQueueInput struct {
 	Key    string `header:"Idempotency-Key" maxLength:"256" doc:"The same key is the same request, however often, and however late, it arrives"`
 }
 
-func (a *API) suspendQueue(ctx context.Context, in *suspendQueueInput) (*body[record.Queue], error) {
-	s := record.Suspension{By: in.By, Reason: in.Reason, Drain: in.Drain}
+func (a *API) suspendQueue(ctx context.Context, in *suspendQueueInput) (*body[apitypes.Queue], error) {
+	s := apitypes.Suspension{By: in.By, Reason: in.Reason, Drain: in.Drain}
 	if err := a.cfg.Broker.SuspendQueue(ctx, in.Name, s, in.Key); err != nil {
 		return nil, err
 	}
@@ -94,7 +93,7 @@ type resumeQueueInput struct {
 	Key  string `header:"Idempotency-Key" maxLength:"256" doc:"The same key is the same request, however often, and however late, it arrives"`
 }
 
-func (a *API) resumeQueue(ctx context.Context, in *resumeQueueInput) (*body[record.Queue], error) {
+func (a *API) resumeQueue(ctx context.Context, in *resumeQueueInput) (*body[apitypes.Queue], error) {
 	if err := a.cfg.Broker.ResumeQueue(ctx, in.Name, in.By, in.Key); err != nil {
 		return nil, err
 	}

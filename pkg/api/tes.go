@@ -13,6 +13,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/broker/view"
@@ -158,7 +159,7 @@ func (a *API) tesTask(ctx context.Context, id string, v tes.View) (tes.Task, err
 			return t, err
 		}
 		log.Logs, log.Outputs = t.ReadLog(text)
-		if attempt.Outcome != record.OutcomeSucceeded {
+		if attempt.Outcome != apitypes.OutcomeSucceeded {
 			log.Outputs = []tes.OutputFileLog{}
 		}
 		t.Logs = append(t.Logs, log)

@@ -11,6 +11,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/tunnel"
@@ -96,17 +97,9 @@ type openVisitInput struct {
 	}
 }
 
-// Visited is a visit that was opened.
-type Visited struct {
-	Job     string `json:"job" doc:"Job ID"`
-	Attempt string `json:"attempt" doc:"The attempt, for the paths of the visit"`
-	Visit   int    `json:"visit" doc:"Number of the visit, of the attempt"`
-	Within  string `json:"within,omitempty" doc:"How long the machine may take to hear of it: 5m0s; empty if it does at once"`
-}
-
 type openVisitOutput struct {
 	Status int
-	Body   Visited
+	Body   apitypes.Visited
 }
 
 func (a *API) openVisit(ctx context.Context, in *openVisitInput) (*openVisitOutput, error) {
@@ -122,7 +115,7 @@ func (a *API) openVisit(ctx context.Context, in *openVisitInput) (*openVisitOutp
 	if err != nil {
 		return nil, err
 	}
-	out := Visited{Job: in.ID, Attempt: strings.TrimPrefix(cluster, in.ID+"."), Visit: v.Number}
+	out := apitypes.Visited{Job: in.ID, Attempt: strings.TrimPrefix(cluster, in.ID+"."), Visit: v.Number}
 	if a.cfg.Unheld > 0 {
 		out.Within = a.unheld(v.Number - 1).String()
 	}
@@ -197,7 +190,7 @@ func (a *API) endVisit(ctx context.Context, in *endVisitInput) (*struct{}, error
 }
 
 func isGone(err error) bool {
-	var p *Problem
+	var p *apitypes.Problem
 	return errors.As(err, &p) && p.Status == http.StatusGone
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/attempt"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/pool"
@@ -71,7 +72,7 @@ func (b *Broker) doubted(u *unit.Unit, cl record.Cluster, rank int, doubt error)
 	if errors.Is(doubt, record.ErrEarly) {
 		return record.ErrSkip
 	}
-	made, found, err := book.Get[record.Attempt](u, record.AttemptKey(cl.Job, cl.Task, cl.Attempt))
+	made, found, err := book.Get[apitypes.Attempt](u, record.AttemptKey(cl.Job, cl.Task, cl.Attempt))
 	if err != nil || !found || made.Doubt != "" {
 		return record.OrSkip(err)
 	}
@@ -163,9 +164,9 @@ func (b *Broker) work(u *unit.Unit, cl record.Cluster, rank, seen int) (wire.Wor
 	if err != nil {
 		return w, err
 	}
-	var made record.Attempt
+	var made apitypes.Attempt
 	if spec.Tasks[cl.Task].Resumes() {
-		if made, _, err = book.Get[record.Attempt](u, record.AttemptKey(cl.Job, cl.Task, cl.Attempt)); err != nil {
+		if made, _, err = book.Get[apitypes.Attempt](u, record.AttemptKey(cl.Job, cl.Task, cl.Attempt)); err != nil {
 			return w, err
 		}
 	}
@@ -242,7 +243,7 @@ func (b *Broker) Report(ctx context.Context, c wire.Claims, r wire.Report) error
 	marked := r.Event != wire.Started && r.Event != wire.Succeeded
 	return b.Transact(ctx, fnAgent, c.Cluster+"/"+r.ID, marked, func(u *unit.Unit) error {
 		cl, err := b.ownCluster(u, c)
-		if errors.Is(err, record.ErrGone) && r.Event == wire.Succeeded && cl.Outcome == record.OutcomeSucceeded &&
+		if errors.Is(err, record.ErrGone) && r.Event == wire.Succeeded && cl.Outcome == apitypes.OutcomeSucceeded &&
 			cl.Job == c.Job {
 			return record.ErrSkip // it says so again, as it had no answer
 		}
@@ -313,7 +314,7 @@ func (b *Broker) loadReporting(u *unit.Unit, st *attempt.Reporting, e wire.Event
 	default:
 	}
 	if err == nil {
-		st.Attempt, _, err = book.Get[record.Attempt](u, attempt)
+		st.Attempt, _, err = book.Get[apitypes.Attempt](u, attempt)
 	}
 	cl.Tell(&st.Attempt)
 	return err

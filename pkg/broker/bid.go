@@ -2,6 +2,7 @@ package broker
 
 import (
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/attempt"
 	"github.com/tradewind-broker/tradewind/pkg/broker/bid"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
@@ -20,7 +21,7 @@ func (b *Broker) bid(u *unit.Unit, event events.Event) error {
 	if err != nil || !found {
 		return record.OrSkip(err)
 	}
-	if job.State != record.JobRunning || job.Plan.Version != e.Plan {
+	if job.State != apitypes.JobRunning || job.Plan.Version != e.Plan {
 		return nil // over, or a newer plan is in force, with bids of its own
 	}
 	in := bid.Input{Job: job, Restart: b.Config.Restart, Tick: b.Config.TickEvery, Now: u.Now}

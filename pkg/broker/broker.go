@@ -13,6 +13,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/inputs"
 	"github.com/tradewind-broker/tradewind/pkg/broker/pool"
@@ -166,7 +167,7 @@ func New(cfg record.Config, p Ports) *Broker {
 	if b.Clouds == nil {
 		b.Clouds = map[string]cloud.Cloud{}
 	}
-	b.Clouds[record.PoolCloud] = b.Driver()
+	b.Clouds[apitypes.PoolCloud] = b.Driver()
 	return b
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
@@ -116,7 +117,7 @@ func TestAStoreThatMakesNoBucketNowBlamesNoPlace(t *testing.T) {
 			t.Errorf("it is to be tried again: %v", err)
 		}
 	}
-	blocks, err := book.List[record.Block](p.b.NewUnit(t.Context(), "test"), record.PartBlocks, "", 0)
+	blocks, err := book.List[apitypes.Block](p.b.NewUnit(t.Context(), "test"), record.PartBlocks, "", 0)
 	if err != nil || len(blocks) > 0 || asked != 2*p.b.Config.LaunchTries {
 		t.Errorf("after %d calls: %v, blocked are %+v", asked, err, blocks)
 	}

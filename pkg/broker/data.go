@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/attempt"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/buckets"
@@ -219,7 +220,7 @@ func (b *Broker) Prune(ctx context.Context, c wire.Claims) error {
 	if err != nil {
 		return err
 	}
-	made, _, err := book.Get[record.Attempt](u, record.AttemptKey(cl.Job, cl.Task, cl.Attempt))
+	made, _, err := book.Get[apitypes.Attempt](u, record.AttemptKey(cl.Job, cl.Task, cl.Attempt))
 	if err != nil {
 		return err
 	}

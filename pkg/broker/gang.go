@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/attempt"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
@@ -83,7 +84,7 @@ func (b *Broker) restartsAlone(u *unit.Unit, job record.Job, e events.GangBroken
 // one.
 func (b *Broker) gangBroken(u *unit.Unit, e events.GangBroken) error {
 	job, found, err := book.Get[record.Job](u, record.JobKey(e.Job))
-	if err != nil || !found || job.State == record.JobEnding || job.State.Over() {
+	if err != nil || !found || job.State == apitypes.JobEnding || job.State.Over() {
 		return record.OrSkip(err)
 	}
 	members, err := b.concerned(u, job, e)

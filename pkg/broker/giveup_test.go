@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
@@ -76,7 +77,7 @@ func TestALaunchThatWasGivenUpMeanwhileIsTakenBack(t *testing.T) {
 			close(c.answered)
 		}
 	}
-	if got := d.Attempts[0].Outcome; got != record.OutcomeRefused {
+	if got := d.Attempts[0].Outcome; got != apitypes.OutcomeRefused {
 		t.Errorf("the attempt is %q, though its machines are being terminated", got)
 	}
 }

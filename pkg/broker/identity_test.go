@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 )
 
 // strict is the porch's broker for a deployment in which machines of every cloud prove which one they are.
@@ -118,7 +118,7 @@ func TestAMachineThatComesBeforeItsLaunchIsRecordedComesAgain(t *testing.T) {
 }
 
 // story is what Explain tells of the porch's job.
-func (p *porch) story() []view.Entry {
+func (p *porch) story() []apitypes.Entry {
 	p.t.Helper()
 	s, err := p.b.Explain(p.t.Context(), p.job)
 	if err != nil {

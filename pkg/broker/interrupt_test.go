@@ -7,6 +7,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
@@ -27,7 +28,7 @@ func TestANoticeForAgentsThatHaveStoppedDoesNotWaitForTheEnd(t *testing.T) {
 	if errs := p.b.Handle(t.Context(), events.FnInterrupt, []events.Event{notice}); errs[0] != nil {
 		t.Fatal(errs[0])
 	}
-	if d := p.detail(); d.Attempts[0].Outcome != record.OutcomePreempted || d.TaskList[0].State == string(record.TaskRunning) {
+	if d := p.detail(); d.Attempts[0].Outcome != apitypes.OutcomePreempted || d.TaskList[0].State == string(record.TaskRunning) {
 		t.Errorf("after the notice the attempt is %+v, the task %s", d.Attempts[0], d.TaskList[0].State)
 	}
 	blocks, err := p.b.Blocks(t.Context())
@@ -47,7 +48,7 @@ func TestAMachineOnDemandThatEndsByItselfIsNoSpotInterruption(t *testing.T) {
 		t.Fatal(errs[0])
 	}
 	made := p.detail().Attempts[0]
-	if made.Outcome != record.OutcomeLost || made.Reason != "its machine has ended by itself" {
+	if made.Outcome != apitypes.OutcomeLost || made.Reason != "its machine has ended by itself" {
 		t.Errorf("the attempt ends %s: %s", made.Outcome, made.Reason)
 	}
 	if blocks, err := p.b.Blocks(t.Context()); err != nil || len(blocks) > 0 {

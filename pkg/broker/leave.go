@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/attempt"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
@@ -21,7 +22,7 @@ func (b *Broker) watchJob(u *unit.Unit, cause string, w *walked, changed map[str
 	if w.job.State.Over() {
 		return nil
 	}
-	if len(changed) > 0 && w.job.State == record.JobRunning {
+	if len(changed) > 0 && w.job.State == apitypes.JobRunning {
 		w.done++
 		if err := b.lookAtPlan(u.Ctx, cause, w.job.ID, changed); err != nil {
 			return err

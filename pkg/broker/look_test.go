@@ -11,10 +11,11 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/api/apitest"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 )
 
-func shown(t *testing.T, d *view.JobDetail) string {
+func shown(t *testing.T, d *apitypes.JobDetail) string {
 	t.Helper()
 	body, err := json.Marshal(d)
 	if err != nil {
@@ -30,7 +31,7 @@ func TestALookThatGoesOnSeesWhatAFreshOneSees(t *testing.T) {
 		w, r := apitest.New(t), rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // the same each time
 		ctx := context.Background()
 		job := w.Submit(apitest.Wide("mosaic", tasks-2))
-		var was *view.JobDetail
+		var was *view.Look
 		again := 0
 		look := func() {
 			w.Store.Take()
@@ -45,7 +46,7 @@ func TestALookThatGoesOnSeesWhatAFreshOneSees(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if a, b := shown(t, is), shown(t, fresh); a != b {
+			if a, b := shown(t, &is.JobDetail), shown(t, fresh); a != b {
 				t.Fatalf("seed %d: a look that goes on sees\n%s\na fresh one\n%s", seed, a, b)
 			}
 			if r.IntN(2) == 0 {
@@ -70,7 +71,7 @@ func TestALookThatGoesOnSeesWhatAFreshOneSees(t *testing.T) {
 }
 
 // live has something happen to some of the tasks that have machines.
-func live(w *apitest.World, r *rand.Rand, job string, was *view.JobDetail) {
+func live(w *apitest.World, r *rand.Rand, job string, was *view.Look) {
 	for _, task := range was.TaskList {
 		if task = w.Task(job, task.Name); task.State != "launching" && task.State != "running" || r.IntN(3) == 0 {
 			continue
@@ -112,8 +113,8 @@ func TestThePartsOfAJobAreTheWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, limit := range []int{1, 7, 61, 62, 100} {
-		var parts view.JobDetail
-		var told view.Story
+		var parts apitypes.JobDetail
+		var told apitypes.Story
 		for next, first := 0, true; first || next > 0; first = false {
 			d, err := w.Broker.JobPart(ctx, job, view.Part{From: next, Limit: limit})
 			if err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/attempt"
 	"github.com/tradewind-broker/tradewind/pkg/broker/bid"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
@@ -41,7 +42,7 @@ func (b *Broker) optimize(ctx context.Context, e events.Event) error {
 		if err != nil || !found {
 			return record.OrSkip(err)
 		}
-		if job.State == record.JobEnding || job.State.Over() || job.Plan.Version > failed {
+		if job.State == apitypes.JobEnding || job.State.Over() || job.Plan.Version > failed {
 			return nil // over, or a newer plan is in force
 		}
 		at := on.in.Now
@@ -260,7 +261,7 @@ func stood(u *unit.Unit, in *record.PlanInput, leaving []record.Cluster) error {
 
 // world gathers what is known of locations and markets.
 func (b *Broker) world(u *unit.Unit, in *record.PlanInput) error {
-	known, err := book.List[record.Block](u, record.PartBlocks, "", 0)
+	known, err := book.List[apitypes.Block](u, record.PartBlocks, "", 0)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/broker/session"
@@ -128,7 +129,7 @@ func checkGangs(t *rapid.T, w *bench) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if d.State != record.JobRunning {
+		if d.State != apitypes.JobRunning {
 			continue
 		}
 		states := map[string]int{}

@@ -15,8 +15,8 @@ import (
 	"github.com/cockroachdb/datadriven"
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
-	"github.com/tradewind-broker/tradewind/pkg/broker/pool"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/broker/session"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
@@ -177,7 +177,7 @@ func (s *yard) queue(d *datadriven.TestData) error {
 	if err != nil {
 		return err
 	}
-	return s.b.SetQueue(context.Background(), plain[0], record.QueueSettings{Max: record.Amounts{record.USDPerMonth: usd}})
+	return s.b.SetQueue(context.Background(), plain[0], record.QueueSettings{Max: apitypes.Amounts{apitypes.USDPerMonth: usd}})
 }
 
 func (s *yard) submit(d *datadriven.TestData) error {
@@ -248,7 +248,7 @@ func (s *yard) syncOne(m *yardMachine) error {
 func (s *yard) obey(m *yardMachine, c wire.PoolOrder) {
 	a := m.agents[c.PoolAgent]
 	if a == nil {
-		s.printf("%s/%s begins %s rank %d with %s", m.pool, m.id, c.Cluster, c.Rank, held(record.Capacity(c.Hold), c.Devices))
+		s.printf("%s/%s begins %s rank %d with %s", m.pool, m.id, c.Cluster, c.Rank, held(apitypes.Capacity(c.Hold), c.Devices))
 		if c.Token == "" || c.Job == "" {
 			s.printf("  without a token")
 		}
@@ -267,7 +267,7 @@ func (s *yard) obey(m *yardMachine, c wire.PoolOrder) {
 	}
 }
 
-func held(c record.Capacity, devices []int) string {
+func held(c apitypes.Capacity, devices []int) string {
 	text := fmt.Sprintf("%g vCPUs, %g GiB", c.CPUs, c.MemoryGiB)
 	if c.Accelerators > 0 {
 		text += fmt.Sprintf(", %g %s %v", c.Accelerators, c.Accelerator, devices)
@@ -384,9 +384,9 @@ func (s *yard) taskOf(cluster string) string {
 func (s *yard) drain(d *datadriven.TestData) error {
 	plain, _ := words(d)
 	of, id, _ := strings.Cut(plain[0], "/")
-	how := pool.DrainSoon
+	how := apitypes.DrainSoon
 	if len(plain) > 1 {
-		how = pool.Drain(plain[1])
+		how = apitypes.Drain(plain[1])
 	}
 	err := s.b.DrainMachine(context.Background(), of, id, how)
 	s.settle()
@@ -435,7 +435,7 @@ func (s *yard) status(*datadriven.TestData) error {
 	s.printf("%s %s", d.State, d.Reason)
 	for _, t := range d.TaskList {
 		offer, _, _ := strings.Cut(t.Offer, "/")
-		if offer == record.PoolCloud {
+		if offer == apitypes.PoolCloud {
 			offer = t.Offer
 		}
 		s.printf("%s %s on %s, attempt %d", t.Name, t.State, offer, t.Attempts)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/broker/session"
@@ -86,7 +87,7 @@ func (s *office) printf(format string, args ...any) {
 
 // wait has a job wait, or a queue of that name, or go on.
 func (s *office) wait(waits bool, name, key string, drain bool) error {
-	ctx, why := context.Background(), record.Suspension{By: "ann", Reason: "the data is wrong", Drain: drain}
+	ctx, why := context.Background(), apitypes.Suspension{By: "ann", Reason: "the data is wrong", Drain: drain}
 	id, isJob := s.ids[name]
 	switch {
 	case isJob && waits:
@@ -115,9 +116,9 @@ func (s *office) command(t *testing.T, d *datadriven.TestData) string {
 	switch d.Cmd {
 	case "queue":
 		s.now = s.now.Add(time.Second) // a change of its own
-		var most record.Amounts
+		var most apitypes.Amounts
 		if usd := number(named["month"]); usd > 0 {
-			most = record.Amounts{record.USDPerMonth: usd}
+			most = apitypes.Amounts{apitypes.USDPerMonth: usd}
 		}
 		err = s.b.SetQueue(context.Background(), plain[0], record.QueueSettings{
 			Max:    most,
@@ -351,7 +352,7 @@ func (s *office) status() {
 		if q.Running > 0 || q.VCPU > 0 {
 			s.printf("queue %s: %d running, %g vCPUs", q.Name, q.Running, q.VCPU)
 		}
-		if m := q.Month; q.Max[record.USDPerMonth] > 0 || m.ReservedUSD > 0 {
+		if m := q.Month; q.Max[apitypes.USDPerMonth] > 0 || m.ReservedUSD > 0 {
 			s.printf("queue %s in %s: %.4f USD spent, %.4f set aside, %.4f below", q.Name, m.Of, m.SpentUSD, m.ReservedUSD,
 				m.BelowUSD)
 		}

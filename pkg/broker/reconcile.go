@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/attempt"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/buckets"
@@ -146,11 +147,11 @@ func (b *Broker) reconcileJob(u *unit.Unit, cause string, w *walked, machines at
 func decideNudge(w *walked, cfg record.Config, now time.Time) (d record.Decision) {
 	job := w.job
 	switch job.State {
-	case record.JobWaiting:
+	case apitypes.JobWaiting:
 		if !now.Before(job.RetryAt) {
 			d.Emit(events.DAGReplan{Job: job.ID, Plan: job.Plan.Version, Reason: "trying again"})
 		}
-	case record.JobPlanning:
+	case apitypes.JobPlanning:
 		switch {
 		case now.Sub(job.Submitted) <= cfg.StuckFor:
 		case job.Plan.IsZero():
@@ -158,13 +159,13 @@ func decideNudge(w *walked, cfg record.Config, now time.Time) (d record.Decision
 		default:
 			d.Emit(events.DAGPlanned{Job: job.ID, Plan: job.Plan.Version, Status: "again"})
 		}
-	case record.JobRunning:
+	case apitypes.JobRunning:
 		if w.idle() && !w.waits() { // nothing is announced, nor is anything under way that would have it announced
 			d.Emit(events.DAGAdvance{Job: job.ID})
 		}
-	case record.JobEnding:
+	case apitypes.JobEnding:
 		d.Emit(events.DAGEnding{Job: job.ID, Queue: job.Queue, Outcome: string(job.Outcome)})
-	case record.JobSucceeded, record.JobFailed, record.JobCancelled:
+	case apitypes.JobSucceeded, apitypes.JobFailed, apitypes.JobCancelled:
 		d.Del(record.ActiveKey(job.ID))
 	}
 	return d

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/attempt"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
@@ -68,7 +69,7 @@ func (b *Broker) releaseJob(ctx context.Context, cause string, e events.DAGEndin
 		err := b.Transact(ctx, events.FnProvision, cause+"/all/"+part[0].ID, false, func(u *unit.Unit) error {
 			var d record.Decision
 			for _, cl := range part {
-				if cl.Kept(u.Now) && e.Outcome == string(record.JobFailed) {
+				if cl.Kept(u.Now) && e.Outcome == string(apitypes.JobFailed) {
 					continue
 				}
 				if cl.State != record.ClusterReleasing && cl.State != record.ClusterLaunching {

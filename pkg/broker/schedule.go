@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/attempt"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
@@ -62,7 +63,7 @@ func (b *Broker) enqueue(u *unit.Unit, e events.TaskReady, since time.Time) erro
 		return err
 	}
 	if task.Try >= e.Try || task.State == record.TaskSucceeded ||
-		job.State != record.JobRunning && job.State != record.JobWaiting {
+		job.State != apitypes.JobRunning && job.State != apitypes.JobWaiting {
 		return nil
 	}
 	spec, err := u.Spec(job)
@@ -113,8 +114,8 @@ func (b *Broker) settle(u *unit.Unit, e events.CapacityFreed) error {
 	if err != nil {
 		return err
 	}
-	queue.Remember(u.Now, session.HalfLife(b.policy(u.Ctx)))
-	queue.Count(job.Namespace, record.Held{Tasks: 1, VCPU: e.VCPU, Use: made.Hold}.Negative())
+	record.Remember(&queue, u.Now, session.HalfLife(b.policy(u.Ctx)))
+	record.CountSpace(&queue, job.Namespace, apitypes.Held{Tasks: 1, VCPU: e.VCPU, Use: made.Hold}.Negative())
 	if err := u.Apply(decideSettle(queue, job, ledger, made, e, u.Now)); err != nil || e.Spot == "" {
 		return err
 	}
@@ -143,7 +144,7 @@ func (b *Broker) extend(u *unit.Unit, e events.LeaseDue) error {
 	d, more := attempt.DecideLease(l, ledger, record.Purses(tree, e.Queue, u.Now), b.Config, u.Now)
 	for _, q := range tree {
 		if q.Name == e.Queue && more > 0 {
-			q.Reserve(more, u.Now)
+			record.ReserveMonth(q, more, u.Now)
 			d.Put(record.QueueKey(q.Name), *q)
 		}
 	}
@@ -153,9 +154,9 @@ func (b *Broker) extend(u *unit.Unit, e events.LeaseDue) error {
 
 // givenBack is the attempt that gives back what it held, whose cluster's record, if it had one, goes with it. It fails
 // with ErrSkip for one that was settled before.
-func (b *Broker) givenBack(u *unit.Unit, e *events.CapacityFreed) (record.Attempt, error) {
+func (b *Broker) givenBack(u *unit.Unit, e *events.CapacityFreed) (apitypes.Attempt, error) {
 	if e.Cluster == "" {
-		made, _, err := book.Get[record.Attempt](u, record.AttemptKey(e.Job, e.Task, e.Attempt))
+		made, _, err := book.Get[apitypes.Attempt](u, record.AttemptKey(e.Job, e.Task, e.Attempt))
 		return made, err
 	}
 	cl, made, found, err := attempt.LoadReleased(u, e.Cluster, u.Now)
@@ -170,10 +171,10 @@ func (b *Broker) givenBack(u *unit.Unit, e *events.CapacityFreed) (record.Attemp
 func decideObserved(m record.MarketRecord, e events.CapacityFreed) (d record.Decision) {
 	m.Offer = e.Spot
 	m.Hours += e.Hours
-	switch record.Outcome(e.Outcome) {
-	case record.OutcomeRefused:
+	switch apitypes.Outcome(e.Outcome) {
+	case apitypes.OutcomeRefused:
 		m.Refusals++
-	case record.OutcomePreempted:
+	case apitypes.OutcomePreempted:
 		m.Preemptions++
 		m.Launches++
 	default:
@@ -183,15 +184,15 @@ func decideObserved(m record.MarketRecord, e events.CapacityFreed) (d record.Dec
 	return d
 }
 
-func decideSettle(queue record.Queue, job record.Job, ledger record.Ledger, made record.Attempt,
+func decideSettle(queue apitypes.Queue, job record.Job, ledger record.Ledger, made apitypes.Attempt,
 	e events.CapacityFreed, now time.Time) record.Decision {
 	queue.Running = max(queue.Running-1, 0)
 	queue.VCPU = max(queue.VCPU-e.VCPU, 0)
 	queue.Use = queue.Use.Minus(made.Hold)
 	if made.Monthly {
-		queue.Settle(e.USD, e.ReservedUSD, now)
+		record.SettleMonth(&queue, e.USD, e.ReservedUSD, now)
 	} else {
-		queue.Settle(e.USD, 0, now)
+		record.SettleMonth(&queue, e.USD, 0, now)
 	}
 	ledger.SpentUSD += e.USD
 	ledger.ReservedUSD = max(ledger.ReservedUSD-e.ReservedUSD, 0)
@@ -211,7 +212,7 @@ func decideSettle(queue record.Queue, job record.Job, ledger record.Ledger, made
 // decideSettled tells that an ending job has no attempt left that holds anything.
 func decideSettled(job record.Job, ledger record.Ledger) record.Decision {
 	var d record.Decision
-	if job.State == record.JobEnding && ledger.Outstanding == 0 {
+	if job.State == apitypes.JobEnding && ledger.Outstanding == 0 {
 		d.Emit(events.DAGSettled{Job: job.ID, USD: ledger.SpentUSD})
 	}
 	return d
@@ -262,7 +263,7 @@ func (b *Broker) inSession(u *unit.Unit, name string, decide func(*session.Sessi
 
 // WhyWaiting tells why a job's tasks wait in their queue: it runs a session as schedule would, and commits nothing. It
 // fails with ErrNotFound.
-func (b *Broker) WhyWaiting(ctx context.Context, id string) (*session.Why, error) {
+func (b *Broker) WhyWaiting(ctx context.Context, id string) (*apitypes.Why, error) {
 	u := b.NewUnit(ctx, "api")
 	job, err := view.LoadJob(u, id)
 	if err != nil {
@@ -272,7 +273,7 @@ func (b *Broker) WhyWaiting(ctx context.Context, id string) (*session.Why, error
 	if err != nil {
 		return nil, err
 	}
-	w := &session.Why{Job: id, Queue: job.Queue, State: view.StateOf(job, ledger), Tasks: []session.WhyTask{}}
+	w := &apitypes.Why{Job: id, Queue: job.Queue, State: view.StateOf(job, ledger), Tasks: []apitypes.WhyTask{}}
 	err = b.inSession(u, job.Queue, func(s *session.Session) error { return s.TellTasks(w, job) })
 	if err != nil {
 		return nil, err
@@ -280,13 +281,13 @@ func (b *Broker) WhyWaiting(ctx context.Context, id string) (*session.Why, error
 	switch {
 	case job.State.Over():
 		w.Reason = "it is over"
-	case job.State == record.JobEnding:
+	case job.State == apitypes.JobEnding:
 		w.Reason = "it is ending: " + job.Reason
 	case job.Suspended() != nil:
 		w.Reason = "it is " + job.Suspended().Tell()
-	case job.State == record.JobPlanning:
+	case job.State == apitypes.JobPlanning:
 		w.Reason = "it is being planned"
-	case job.State == record.JobWaiting:
+	case job.State == apitypes.JobWaiting:
 		w.Reason = "no plan is feasible now: " + job.Reason
 	case w.Waiting == 0:
 		w.Reason = "nothing of it waits for the queue: its tasks run, are being started, or wait for others of the job"

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
@@ -116,7 +117,7 @@ func TestNoSecretOutlivesItsJob(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.settle()
-	if d, err := s.b.JobDetail(t.Context(), s.job); err != nil || d.State != record.JobCancelled {
+	if d, err := s.b.JobDetail(t.Context(), s.job); err != nil || d.State != apitypes.JobCancelled {
 		t.Fatalf("%v, it is %s", err, d.State)
 	}
 	if got := s.kept(); len(got) > 0 {

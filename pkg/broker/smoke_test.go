@@ -11,6 +11,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/planner"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
@@ -241,7 +242,7 @@ func TestAJobRunsToItsEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d.State != record.JobSucceeded {
+	if d.State != apitypes.JobSucceeded {
 		t.Errorf("%+v", d)
 	}
 	story, err := w.b.Explain(context.Background(), job.ID)

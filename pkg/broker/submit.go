@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/history"
 	"github.com/tradewind-broker/tradewind/pkg/broker/inputs"
@@ -114,7 +115,7 @@ func newJob(id, digest string, s Submission, spec record.Blob, now time.Time) re
 		ID: id, Digest: digest, Name: s.Spec.Name, Queue: cmp.Or(s.Spec.Queue, record.DefaultQueueName),
 		Namespace: s.Spec.Namespace, Priority: s.Spec.Priority, Objective: s.Spec.Objective,
 		Infeasible: cmp.Or(s.Spec.Infeasible, dag.Retry), Patience: s.Spec.Patience,
-		State: record.JobPlanning, Submitted: now, BudgetUSD: float64(s.Spec.Budget), Tasks: len(s.Spec.Tasks),
+		State: apitypes.JobPlanning, Submitted: now, BudgetUSD: float64(s.Spec.Budget), Tasks: len(s.Spec.Tasks),
 		Spec: spec, Source: s.Source, Serves: s.Spec.HasServices(),
 	}
 	if s.Spec.Deadline > 0 {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/attempt"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
@@ -19,7 +20,7 @@ import (
 // Suspend has a job wait: what runs of it saves its work and gives back its machines, and nothing of it is admitted.
 // Planning goes on. A job that is suspended already stays so, by whom it was. A request whose key was heard before
 // changes nothing. It fails with ErrNotFound and ErrOver.
-func (b *Broker) Suspend(ctx context.Context, id string, s record.Suspension, key string) error {
+func (b *Broker) Suspend(ctx context.Context, id string, s apitypes.Suspension, key string) error {
 	return b.changeJob(ctx, "suspend", id, key, func(u *unit.Unit, job *record.Job) (d record.Decision) {
 		s.Since = u.Now
 		if job.Suspend(s) {
@@ -49,10 +50,10 @@ func (b *Broker) changeJob(ctx context.Context, what, id, key string,
 	decide func(*unit.Unit, *record.Job) record.Decision) error {
 	return b.asked(ctx, what+"/"+id, func(u *unit.Unit) (d record.Decision, err error) {
 		job, err := view.LoadJob(u, id)
-		if err == nil && (job.State == record.JobEnding || job.State.Over()) {
+		if err == nil && (job.State == apitypes.JobEnding || job.State.Over()) {
 			err = fmt.Errorf("job %s: %w", id, record.ErrOver)
 		}
-		if err != nil || !job.Heard.First(key) {
+		if err != nil || !record.FirstHeard(&job.Heard, key) {
 			return d, err
 		}
 		d = decide(u, &job)
@@ -75,7 +76,7 @@ func (b *Broker) asked(ctx context.Context, what string, decide func(*unit.Unit)
 
 // SuspendQueue has a queue, with those below it, admit nothing, and what runs there give back its machines if Drain
 // says so. A request whose key was heard before changes nothing. It fails with ErrNotFound.
-func (b *Broker) SuspendQueue(ctx context.Context, name string, s record.Suspension, key string) error {
+func (b *Broker) SuspendQueue(ctx context.Context, name string, s apitypes.Suspension, key string) error {
 	return b.asked(ctx, "suspend-queue/"+name, func(u *unit.Unit) (record.Decision, error) {
 		s.Since = u.Now
 		return session.DecideSuspendQueue(u, b.Config, name, s, key)
@@ -92,11 +93,11 @@ func (b *Broker) ResumeQueue(ctx context.Context, name, by, key string) error {
 
 // suspension is why a job has to hold nothing now: it is suspended, or a queue that it is in and that is to be empty;
 // nil where nothing says so.
-func suspension(u *unit.Unit, job record.Job) (*record.Suspension, error) {
+func suspension(u *unit.Unit, job record.Job) (*apitypes.Suspension, error) {
 	if s := job.Suspended(); s != nil {
 		return s, nil
 	}
-	queues, err := book.List[record.Queue](u, record.PartQueues, "", 0)
+	queues, err := book.List[apitypes.Queue](u, record.PartQueues, "", 0)
 	return record.DrainedBy(record.Forest(queues), job.Queue), err
 }
 
@@ -104,7 +105,7 @@ func suspension(u *unit.Unit, job record.Job) (*record.Suspension, error) {
 // one; what is not bought yet is looked at when it is.
 func (b *Broker) suspended(u *unit.Unit, e events.DAGSuspended) error {
 	job, found, err := book.Get[record.Job](u, record.JobKey(e.Job))
-	if err != nil || !found || job.State == record.JobEnding || job.State.Over() {
+	if err != nil || !found || job.State == apitypes.JobEnding || job.State.Over() {
 		return record.OrSkip(err)
 	}
 	why, err := suspension(u, job)
@@ -152,7 +153,7 @@ const lookTogether = 30
 
 // queueSuspended tells what holds anything in a queue that is to be empty.
 func (b *Broker) queueSuspended(u *unit.Unit, e events.QueueSuspended) error {
-	all, err := book.List[record.Queue](u, record.PartQueues, "", 0)
+	all, err := book.List[apitypes.Queue](u, record.PartQueues, "", 0)
 	if err != nil {
 		return err
 	}
@@ -193,7 +194,7 @@ func (b *Broker) queueSuspended(u *unit.Unit, e events.QueueSuspended) error {
 // missed.
 func (b *Broker) lookSuspended(u *unit.Unit, cause string, job record.Job) error {
 	why, err := suspension(u, job)
-	if err != nil || why == nil || job.State == record.JobEnding {
+	if err != nil || why == nil || job.State == apitypes.JobEnding {
 		return err
 	}
 	return b.Transact(u.Ctx, events.FnReconcile, cause+"/suspended/"+job.ID, false, func(u *unit.Unit) error {

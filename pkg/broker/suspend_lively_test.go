@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/store"
@@ -50,7 +51,7 @@ func TestALargeJobIsSuspendedAmongSignsOfLife(t *testing.T) {
 	ports := w.b.Ports
 	ports.Store = lively{w.store, 2}
 	w.b = broker.New(record.DefaultConfig(), ports)
-	if err := w.b.Suspend(t.Context(), id, record.Suspension{By: "ada"}, "key"); err != nil {
+	if err := w.b.Suspend(t.Context(), id, apitypes.Suspension{By: "ada"}, "key"); err != nil {
 		t.Fatal(err)
 	}
 	w.settle()

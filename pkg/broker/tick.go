@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/bid"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
@@ -129,7 +130,7 @@ func (b *Broker) takePrices(
 func (b *Broker) lookAtPlan(ctx context.Context, cause, id string, changed map[string]events.MarketChange) error {
 	return b.Transact(ctx, events.FnTick, cause+"/"+id, false, func(u *unit.Unit) error {
 		job, found, err := book.Get[record.Job](u, record.JobKey(id))
-		if err != nil || !found || job.State != record.JobRunning || job.Plan.IsZero() {
+		if err != nil || !found || job.State != apitypes.JobRunning || job.Plan.IsZero() {
 			return record.OrSkip(err)
 		}
 		plan, err := u.Plan(job)

@@ -9,9 +9,9 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 )
 
 // record reads a record of the porch's job as it is stored.
@@ -37,7 +37,7 @@ func (p *porch) report(task int, id string, e wire.Event) {
 	}
 }
 
-func (p *porch) detail() *view.JobDetail {
+func (p *porch) detail() *apitypes.JobDetail {
 	p.t.Helper()
 	d, err := p.b.JobDetail(context.Background(), p.job)
 	if err != nil {
@@ -65,15 +65,15 @@ func TestWhatAClusterKnowsIsNotWrittenToItsTaskAndAttempt(t *testing.T) {
 	ended := p.now.Add(time.Hour)
 	p.now = ended
 	p.report(0, "2", wire.Succeeded)
-	if r := stored[record.Attempt](p, attempt); r.Outcome != "" {
+	if r := stored[apitypes.Attempt](p, attempt); r.Outcome != "" {
 		t.Errorf("the record of an attempt whose machine is there is %+v", r)
 	}
 	if r := stored[record.Task](p, task); r.State != record.TaskSucceeded || !r.StartedAt.Equal(begun) || !r.EndedAt.Equal(ended) {
 		t.Errorf("the record of a task that has succeeded is %+v", r)
 	}
-	check := func(when string, a record.Attempt) {
+	check := func(when string, a apitypes.Attempt) {
 		t.Helper()
-		if a.Outcome != record.OutcomeSucceeded || !a.Started.Equal(begun) || !a.Ended.Equal(ended) || a.Reason != "" {
+		if a.Outcome != apitypes.OutcomeSucceeded || !a.Started.Equal(begun) || !a.Ended.Equal(ended) || a.Reason != "" {
 			t.Errorf("%s the attempt is %+v", when, a)
 		}
 	}
@@ -81,7 +81,7 @@ func TestWhatAClusterKnowsIsNotWrittenToItsTaskAndAttempt(t *testing.T) {
 	p.now = p.now.Add(time.Minute)
 	p.settle()
 	check("after", p.detail().Attempts[0])
-	check("in its record", stored[record.Attempt](p, attempt))
+	check("in its record", stored[apitypes.Attempt](p, attempt))
 }
 
 func TestATaskOfAGangSaysItselfThatItRuns(t *testing.T) {

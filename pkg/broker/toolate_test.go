@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
-	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/store/mem"
 )
@@ -30,9 +30,9 @@ func TestAdvancePlansOnDemandWhatItsParentsLeftTooLittleTimeFor(t *testing.T) {
 			},
 			Edges: []dag.Edge{{From: 0, To: 1}},
 		}
-		plan := &record.Plan{Version: 1, Choice: []int32{0, 0}, Offers: []record.Planned{{ID: "aws/r/z/m/spot", Offer: cloud.Offer{Spot: true, USDPerHour: 0.2}}}}
+		plan := &record.Plan{Version: 1, Choice: []int32{0, 0}, Offers: []record.Planned{{ID: "aws/r/z/m/spot", Offer: apitypes.Offer{Spot: true, USDPerHour: 0.2}}}}
 		bids := record.Bids{Plan: 1, FinishBy: []time.Time{deadline, deadline}, Table: []int32{-1, -1}}
-		job := record.Job{ID: "j", State: record.JobRunning, Tasks: 2, Deadline: deadline, Started: true}
+		job := record.Job{ID: "j", State: apitypes.JobRunning, Tasks: 2, Deadline: deadline, Started: true}
 		err := b.Transact(ctx, "test", "begin", false, func(u *unit.Unit) error {
 			for name, to := range map[string]struct {
 				ref   *record.Blob

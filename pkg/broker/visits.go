@@ -9,6 +9,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/mask"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/attempt"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
@@ -129,9 +130,9 @@ func (b *Broker) visited(u *unit.Unit, job record.Job, index int, v Visiting) (c
 
 // became is a task's state for people. The record of one that was cancelled with its job stays as it was.
 func became(job record.Job, t record.Task) string {
-	ended := job.State == record.JobEnding || job.State.Over()
+	ended := job.State == apitypes.JobEnding || job.State.Over()
 	if ended && t.State != record.TaskSucceeded && t.State != record.TaskFailed {
-		return string(record.JobCancelled)
+		return string(apitypes.JobCancelled)
 	}
 	return string(t.State)
 }

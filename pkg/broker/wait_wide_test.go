@@ -10,6 +10,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
@@ -132,7 +133,7 @@ func TestTasksOfAQueueWithAQuotaDoNotWaitTogether(t *testing.T) {
 		w.now = w.now.Add(5 * time.Minute)
 	}
 	d, err := w.b.JobDetail(t.Context(), id)
-	if err != nil || d.State != record.JobSucceeded {
+	if err != nil || d.State != apitypes.JobSucceeded {
 		t.Errorf("at its deadline the job is %s, %d tasks begun: %v", d.State, len(started), err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
@@ -45,7 +46,7 @@ func (w *walked) mayRest(now time.Time) bool {
 }
 
 // idle says that a job runs of which nothing is under way.
-func (w *walked) idle() bool { return w.job.State == record.JobRunning && w.ledger.Outstanding == 0 }
+func (w *walked) idle() bool { return w.job.State == apitypes.JobRunning && w.ledger.Outstanding == 0 }
 
 // waits says that a task of it waits in its queue.
 func (w *walked) waits() bool {

@@ -5,8 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tradewind-broker/tradewind/internal/figure"
-	"github.com/tradewind-broker/tradewind/internal/suggest"
+	"github.com/tradewind-broker/tradewind/internal/fault"
 )
 
 // describe says what a query asks for, in the words of a job file.
@@ -24,7 +23,7 @@ func describe(q *Query) string {
 		add("%s vCPUs", q.VCPU)
 	}
 	if (q.MemoryGiB != Range{}) {
-		add("%s GiB of memory", q.MemoryGiB.told(figure.Text))
+		add("%s GiB of memory", q.MemoryGiB.told(fault.Number))
 	}
 	if q.InstanceType != "" {
 		add("machine type %s", q.InstanceType)
@@ -143,7 +142,7 @@ func appendSlip(found []slip, filter, what, name string, known []string) []slip 
 		return found
 	}
 	hint := fmt.Sprintf("no %s is called %.32s", what, name)
-	if near := suggest.Nearest(name, known); near != "" {
+	if near := fault.Nearest(name, known); near != "" {
 		hint += ", did you mean " + near + "?"
 	}
 	return append(found, slip{filter, hint})

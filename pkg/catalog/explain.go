@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tradewind-broker/tradewind/internal/figure"
+	"github.com/tradewind-broker/tradewind/internal/fault"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/accel"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/internal/table"
 )
@@ -117,7 +117,7 @@ var relaxers = [...]relaxer{
 		filter: "memoryGiB",
 		relax:  func(q Query) (Query, bool) { used := q.MemoryGiB != Range{}; q.MemoryGiB = Range{}; return q, used },
 		away:   func(q *Query, m *Match) float64 { return shortfall(q.MemoryGiB, m.MemoryGiB) },
-		text:   func(_ *Query, t *tally) string { return figure.Text(t.closest.MemoryGiB) + " GiB on " + t.clouds() },
+		text:   func(_ *Query, t *tally) string { return fault.Number(t.closest.MemoryGiB) + " GiB on " + t.clouds() },
 	},
 	{
 		filter: "market",

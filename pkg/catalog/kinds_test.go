@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/capacity"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/internal/table"
 )
@@ -86,13 +87,13 @@ func TestCapacityOfLaterKindsIsSkippedAndKept(t *testing.T) {
 
 // What a reader has to know stands with each element, so that programs of today need no more than they do.
 func TestKindsSayWhatHasToBeKnown(t *testing.T) {
-	takes := func(a capacity.Amount) *Commitment {
-		return &Commitment{What: "x", Has: a.Times(3), Takes: map[string]capacity.Amount{"us-east-1/m5.large": a}}
+	takes := func(a apitypes.Amount) *Commitment {
+		return &Commitment{What: "x", Has: a.Times(3), Takes: map[string]apitypes.Amount{"us-east-1/m5.large": a}}
 	}
 	c, err := tiny(t).WithReserved(func(*Reserved) bool { return true }, []Reserved{
 		{Cloud: "aws", ID: "a", Region: "us-east-1", InstanceType: "m5.large", Count: 3},
 		{Cloud: "aws", ID: "b", Commitment: takes(capacity.TakenUSD(1))},
-		{Cloud: "aws", ID: "c", Commitment: takes(capacity.Amount{CentiUnits: 400})},
+		{Cloud: "aws", ID: "c", Commitment: takes(apitypes.Amount{CentiUnits: 400})},
 	})
 	if err != nil {
 		t.Fatal(err)

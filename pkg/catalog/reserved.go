@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/capacity"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/internal/skypilot"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/internal/table"
@@ -32,7 +33,7 @@ type Reserved struct {
 	// By is how it is known: the cloud's word for it, or BySettings.
 	By string `json:"by,omitempty"`
 	// Total is how much of it there is with what others use of it; zero is not known. No snapshot has it.
-	Total capacity.Amount `json:"-"`
+	Total apitypes.Amount `json:"-"`
 	// Commitment is of which machines of several types take an amount each; nil where it is counted in machines.
 	Commitment *Commitment `json:"commitment,omitempty"`
 }
@@ -42,9 +43,9 @@ type Commitment struct {
 	// What names the machines that it covers, to people.
 	What string `json:"what"`
 	// Has is how much may be in use at once, of what is not in use by others.
-	Has capacity.Amount `json:"has"`
+	Has apitypes.Amount `json:"has"`
 	// Takes is how much of it a machine takes, by REGION/TYPE. What is not in it is not covered.
-	Takes map[string]capacity.Amount `json:"takes"`
+	Takes map[string]apitypes.Amount `json:"takes"`
 }
 
 // How capacity is known: BySettings that no cloud was asked about, the others by clouds' words for commitments.
@@ -74,7 +75,7 @@ func (r *Reserved) What() string {
 }
 
 // Has is how much of it may be in use at once.
-func (r *Reserved) Has() capacity.Amount {
+func (r *Reserved) Has() apitypes.Amount {
 	if r.Commitment != nil {
 		return r.Commitment.Has
 	}
@@ -82,7 +83,7 @@ func (r *Reserved) Has() capacity.Amount {
 }
 
 // Takes is how much of it one machine of an offer takes; ok is false where machines of the offer cannot run on it.
-func (r *Reserved) Takes(o *Offer) (a capacity.Amount, ok bool) {
+func (r *Reserved) Takes(o *Offer) (a apitypes.Amount, ok bool) {
 	if r.Cloud != o.Cloud || r.Region != "" && r.Region != o.Region || r.Zone != "" && r.Zone != o.Zone || o.Attached {
 		return a, false
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/client"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
@@ -106,7 +106,7 @@ func TestAJobIsCancelled(t *testing.T) {
 	}
 	_, err = c.Wait(ctx, run.ID)
 	var failed *client.JobFailed
-	if !errors.As(err, &failed) || failed.Job.State != record.JobCancelled || !strings.Contains(err.Error(), "cancelled") {
+	if !errors.As(err, &failed) || failed.Job.State != apitypes.JobCancelled || !strings.Contains(err.Error(), "cancelled") {
 		t.Fatalf("got %v", err)
 	}
 }

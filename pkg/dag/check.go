@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/fault"
-	"github.com/tradewind-broker/tradewind/internal/figure"
-	"github.com/tradewind-broker/tradewind/internal/suggest"
 )
 
 // The checks of single values. Readers use them at the line that has the value, and Validate on the
@@ -95,7 +93,7 @@ func (r Range) Check(most float64) error {
 	case r.Min > most || r.Max > most:
 		return fault.New("is more than any machine has", limits)
 	case r.Max != 0 && r.Min > r.Max:
-		least, most := figure.Text(r.Min), figure.Text(r.Max)
+		least, most := fault.Number(r.Min), fault.Number(r.Max)
 		if least == most {
 			least, most = FormatNumber(r.Min), FormatNumber(r.Max)
 		}
@@ -172,23 +170,23 @@ func checkAccelerator(name string, count float64) error {
 
 // Check sees whether o is one of the objectives.
 func (o Objective) Check() error {
-	return suggest.Check("objective", o, MinimizeCost, MinimizeMakespan)
+	return fault.CheckWord("objective", o, MinimizeCost, MinimizeMakespan)
 }
 
 // Check sees whether i is Retry, Fail or Wait.
-func (i Infeasible) Check() error { return suggest.Check("choice", i, Retry, Fail, Wait) }
+func (i Infeasible) Check() error { return fault.CheckWord("choice", i, Retry, Fail, Wait) }
 
 // Check sees whether m is one of the markets.
 func (m Market) Check() error {
-	return suggest.Check("market", m, MarketAuto, MarketSpot, MarketOnDemand)
+	return fault.CheckWord("market", m, MarketAuto, MarketSpot, MarketOnDemand)
 }
 
 // CheckArch is for the architectures of processors, as Go calls them.
-func CheckArch(s string) error { return suggest.Check("architecture", s, "amd64", "arm64") }
+func CheckArch(s string) error { return fault.CheckWord("architecture", s, "amd64", "arm64") }
 
 // CheckService is for managed services.
 func CheckService(s string) error {
-	return suggest.Check("managed service", s, slices.Sorted(maps.Keys(services()))...)
+	return fault.CheckWord("managed service", s, slices.Sorted(maps.Keys(services()))...)
 }
 
 // services gives the managed services, with the cloud that has each.
@@ -230,7 +228,7 @@ func CheckCloud(s string) error {
 	if slices.Contains(known, s) {
 		return nil
 	}
-	if hint := suggest.DidYouMean(s, known); hint != "" {
+	if hint := fault.DidYouMean(s, known); hint != "" {
 		return fault.New("unknown cloud "+fault.Quote(s), hint)
 	}
 	return nil
@@ -270,7 +268,7 @@ func CheckURI(s string) error {
 	}
 	if !slices.Contains(schemes(), scheme) {
 		hint := "s3://, gs://, azblob://, file:// or a local path"
-		if near := suggest.Nearest(scheme, schemes()); near != "" {
+		if near := fault.Nearest(scheme, schemes()); near != "" {
 			hint = "did you mean " + near + "://?"
 		}
 		return fault.New("data cannot be read from "+fault.Quote(s), hint)

@@ -6,7 +6,7 @@
 // Jobs are read from files by the packages below, one a form:
 //
 //   - [github.com/tradewind-broker/tradewind/pkg/dag/native]: Tradewind's own, YAML (or JSON) with apiVersion
-//     tradewind/v1; it is written there as well, from jobs of any form;
+//     tradewind/v1, which [Marshal] writes from jobs of any form;
 //   - [github.com/tradewind-broker/tradewind/pkg/dag/skypilot]: SkyPilot task files;
 //   - [github.com/tradewind-broker/tradewind/pkg/dag/wfformat]: WfCommons WfFormat 1.3 to 1.5;
 //   - [github.com/tradewind-broker/tradewind/pkg/dag/dax]: Pegasus DAX 2 and 3.

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/tradewind-broker/tradewind/internal/fault"
-	"github.com/tradewind-broker/tradewind/internal/suggest"
 )
 
 // OutputSizes answers how much an edge carries when it carries named outputs of its first task, in
@@ -60,7 +59,7 @@ func (s *OutputSizes) missing(task int, name string) error {
 	known := slices.Sorted(maps.Keys(s.byName[task]))
 	hint := "it has no outputs"
 	if len(known) > 0 {
-		if hint = suggest.DidYouMean(name, known); hint == "" {
+		if hint = fault.DidYouMean(name, known); hint == "" {
 			hint = "it has " + known[0]
 			if len(known) > 1 {
 				hint += fmt.Sprintf(" and %d more", len(known)-1)

@@ -6,22 +6,17 @@ import (
 	"strings"
 
 	"github.com/tradewind-broker/tradewind/internal/fault"
-	"github.com/tradewind-broker/tradewind/internal/suggest"
-	"github.com/tradewind-broker/tradewind/pkg/dag/framework"
 )
-
-// Framework is a framework for work on several machines.
-type Framework = framework.Framework
 
 // chiefs are the names that a framework's users give to the role with which its work ends.
 var chiefs = map[Framework][]string{
-	framework.PyTorch:    {"master", "chief", "launcher"},
-	framework.TensorFlow: {"chief", "master"},
-	framework.MPI:        {"launcher", "master", "mpimaster"},
-	framework.Horovod:    {"launcher", "master", "driver"},
-	framework.Ray:        {"driver", "head"},
-	framework.Spark:      {"driver", "master"},
-	framework.Dask:       {"client", "driver", "scheduler"},
+	PyTorch:    {"master", "chief", "launcher"},
+	TensorFlow: {"chief", "master"},
+	MPI:        {"launcher", "master", "mpimaster"},
+	Horovod:    {"launcher", "master", "driver"},
+	Ray:        {"driver", "head"},
+	Spark:      {"driver", "master"},
+	Dask:       {"client", "driver", "scheduler"},
 }
 
 // Chief says whether a task is the one with which the work of its gang ends: that of several roles of a framework whose
@@ -73,7 +68,7 @@ const (
 var happenings = []Happening{PodFailed, PodEvicted, TaskFailed, TaskCompleted}
 
 // Check says what is wrong with a happening.
-func (h Happening) Check() error { return suggest.Check("happening", h, happenings...) }
+func (h Happening) Check() error { return fault.CheckWord("happening", h, happenings...) }
 
 // Action is what is done about what happened.
 type Action string
@@ -89,7 +84,7 @@ const (
 var actions = []Action{RestartGang, RestartRole, Abort, Complete}
 
 // Check says what is wrong with an action.
-func (a Action) Check() error { return suggest.Check("action", a, actions...) }
+func (a Action) Check() error { return fault.CheckWord("action", a, actions...) }
 
 // follows are the actions that there are for what happens.
 var follows = map[Happening][]Action{

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/tradewind-broker/tradewind/internal/fault"
-	"github.com/tradewind-broker/tradewind/pkg/dag/framework"
 )
 
 // Gangs returns the tasks of each gang, as indexes in the order of the file; nil if the job has none. Tasks of a gang
@@ -90,7 +89,7 @@ func (j *Job) CheckGangs() (task int, err error) {
 		}
 		roles := make(map[string]int, len(members))
 		for _, i := range members {
-			role := framework.RoleVariable(j.Tasks[i].RoleOf())
+			role := RoleVariable(j.Tasks[i].RoleOf())
 			if first, twice := roles[role]; twice {
 				return i, fault.New(
 					fmt.Sprintf("has role %s of gang %s, whose hosts are $TRADEWIND_HOSTS_%s as those of %s",
@@ -144,7 +143,7 @@ func (j *Job) CheckGangs() (task int, err error) {
 }
 
 // fixed are the frameworks whose programs know from their start how many they are.
-var fixed = []Framework{framework.MPI, framework.Horovod, framework.TensorFlow}
+var fixed = []Framework{MPI, Horovod, TensorFlow}
 
 // checkJoining says of which task it could not join its gang: it waits for the same tasks, is told of the others in the
 // same words, and nothing waits for it. The task is negative if of none.

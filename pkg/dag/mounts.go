@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/tradewind-broker/tradewind/internal/fault"
-	"github.com/tradewind-broker/tradewind/internal/suggest"
 )
 
 // Mount is how a task sees an input.
@@ -82,7 +81,7 @@ const (
 )
 
 // Check sees whether b is one of the words.
-func (b Bucket) Check() error { return suggest.Check("bucket", b, BucketMade, BucketTemporary) }
+func (b Bucket) Check() error { return fault.CheckWord("bucket", b, BucketMade, BucketTemporary) }
 
 // CheckMount checks how an input is mounted, and what is asked of its bucket, when all of its fields are known.
 func (in *Input) CheckMount() error {

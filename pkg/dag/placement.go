@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/tradewind-broker/tradewind/internal/fault"
-	"github.com/tradewind-broker/tradewind/internal/suggest"
 )
 
 // Level is how wide a place is in which machines are near each other.
@@ -26,7 +25,7 @@ const (
 func Levels() []Level { return []Level{LevelRegion, LevelZone, LevelRack, LevelMachine} }
 
 // Check says what is wrong with a word that is none of them.
-func (l Level) Check() error { return suggest.Check("level", l, Levels()...) }
+func (l Level) Check() error { return fault.CheckWord("level", l, Levels()...) }
 
 // Far says whether a level is one of a plan: it is known where a machine is before it is bought.
 func (l Level) Far() bool { return l == LevelRegion || l == LevelZone }
@@ -223,7 +222,7 @@ func (j *Job) CheckPlacement() (rule int, err error) {
 			switch {
 			case !is:
 				return n, fault.Within("of"+fault.Index(k), fault.New("no task is called "+fault.Quote(name),
-					suggest.DidYouMean(name, slices.Sorted(maps.Keys(known)))))
+					fault.DidYouMean(name, slices.Sorted(maps.Keys(known)))))
 			case seen[name]:
 				return n, fault.Within("of"+fault.Index(k), fault.New(fault.Quote(name)+" is named twice", ""))
 			}

@@ -3,15 +3,26 @@ package dag
 import (
 	"cmp"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
+	"strconv"
 
 	"github.com/tradewind-broker/tradewind/internal/fault"
-	"github.com/tradewind-broker/tradewind/internal/hidden"
 )
 
-// SecretValues are the values of secrets by name, or where they are kept (see pkg/secret).
-type SecretValues = hidden.Values
+// SecretValues are the values of secrets by name, or where they are kept (see pkg/secret). They print as how many there
+// are, whichever way they are printed; only JSON has them, which is written where they are sealed or handed out.
+type SecretValues map[string]string
+
+// String implements fmt.Stringer.
+func (v SecretValues) String() string { return strconv.Itoa(len(v)) + " secrets" }
+
+// Format implements fmt.Formatter, also for the verbs that would look into a map.
+func (v SecretValues) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(v.String())) }
+
+// LogValue implements slog.LogValuer.
+func (v SecretValues) LogValue() slog.Value { return slog.StringValue(v.String()) }
 
 // SecretField is the field that names a secret of a task.
 func SecretField(name string) string { return fault.Join("secrets", fault.KeyElement(name)) }

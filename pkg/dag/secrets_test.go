@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/tradewind-broker/tradewind/pkg/dag"
-	"github.com/tradewind-broker/tradewind/pkg/dag/native"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
 
@@ -37,7 +36,7 @@ func TestAJobDoesNotShowItsSecrets(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		written, err := native.Marshal(j)
+		written, err := dag.Marshal(j)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/tradewind-broker/tradewind/pkg/dag/framework"
 )
 
 // crew is a job of a gang g of two tasks, a and b, a third task that joins the role of a, and one that comes before
@@ -37,7 +35,7 @@ func TestAGangThatCouldNotStartTogetherIsRefused(t *testing.T) {
 		{`tasks.b.gang: has role "A" of gang "g", whose hosts are $TRADEWIND_HOSTS_A as those of "a"`, func(j *Job) {
 			j.Tasks[1].Role = "A"
 		}},
-		{`tasks.b.gang: has another framework than "a"`, func(j *Job) { j.Tasks[1].Framework = framework.Ray }},
+		{`tasks.b.gang: has another framework than "a"`, func(j *Job) { j.Tasks[1].Framework = Ray }},
 		{`tasks.b.gang: says another within than "a"`, func(j *Job) { j.Tasks[1].Within = WithinZone }},
 		{`tasks.b.gang: waits for task "a" of its own gang "g"`, func(j *Job) {
 			j.Edges = append(j.Edges, Edge{From: 0, To: 1})
@@ -47,11 +45,11 @@ func TestAGangThatCouldNotStartTogetherIsRefused(t *testing.T) {
 		{`tasks.more.gang: joins role "a" of gang "h"`, func(j *Job) { j.Tasks[2].Joins = "h" }},
 		{`tasks.more.gang: programs of mpi can not be joined`, func(j *Job) {
 			for i := range 3 {
-				j.Tasks[i].Framework = framework.MPI
+				j.Tasks[i].Framework = MPI
 			}
 		}},
 		{`tasks.more.gang: has another framework than "a", whose role`, func(j *Job) {
-			j.Tasks[2].Framework = framework.Ray
+			j.Tasks[2].Framework = Ray
 		}},
 		{`tasks.more.gang: says another within than "a", whose role`, func(j *Job) { j.Tasks[2].Within = WithinZone }},
 		{`tasks.more.gang: joins a gang, and another task waits`, func(j *Job) {
@@ -113,7 +111,7 @@ func TestAGangEndsWithItsChief(t *testing.T) {
 	}
 	say() // without a framework, with none
 	for i := range 3 {
-		j.Tasks[i].Framework = framework.PyTorch
+		j.Tasks[i].Framework = PyTorch
 	}
 	say("a")
 	j.Tasks[1].Role = "Master"

@@ -1,6 +1,6 @@
 package dag
 
-import "github.com/tradewind-broker/tradewind/internal/suggest"
+import "github.com/tradewind-broker/tradewind/internal/fault"
 
 // Within is how close to each other the machines of a gang have to be. Across regions they reach each other by public
 // addresses or not at all, and pay for what they say.
@@ -16,7 +16,7 @@ const (
 var withins = []Within{WithinZone, WithinRegion, WithinAnywhere}
 
 // Check says what is wrong with a word that is none of them.
-func (w Within) Check() error { return suggest.Check("distance", w, withins...) }
+func (w Within) Check() error { return fault.CheckWord("distance", w, withins...) }
 
 // Together returns the tasks of each gang with those that join it, as indexes, where their machines have to be close
 // to each other, and how close that is.

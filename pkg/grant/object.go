@@ -5,8 +5,6 @@ import (
 	"net/url"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/tradewind-broker/tradewind/internal/names"
 )
 
 // MaxKey is the maximum length of an object's key in bytes of UTF-8, as in S3 and Google.
@@ -134,7 +132,9 @@ func (o Object) EscapedKey() string {
 
 // bucketName reports whether any cloud accepts the name for a bucket or container. It excludes ports and escapes.
 func bucketName(name string) bool {
-	return name != "" && names.Made(name[:1], 1, 1, names.Alnum+"$") && names.Made(name[1:], 0, 221, names.Alnum+"._-")
+	const alnum = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+	return name != "" && len(name) <= 222 && strings.Contains(alnum+"$", name[:1]) &&
+		strings.Trim(name[1:], alnum+"._-") == ""
 }
 
 // parse reads the URI of an object or of a prefix: its key may be empty or end in a slash.

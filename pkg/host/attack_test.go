@@ -18,6 +18,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/attack"
 	"github.com/tradewind-broker/tradewind/pkg/agent/token"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
@@ -105,7 +106,7 @@ func TestATaskHarmsItsOwnAttemptAtMost(t *testing.T) {
 	}
 	touch(t, wait+".done")
 	touch(t, file+".done")
-	if d := await(t, h.Broker(), busy); d.State != record.JobSucceeded || len(d.Attempts) != 1 {
+	if d := await(t, h.Broker(), busy); d.State != apitypes.JobSucceeded || len(d.Attempts) != 1 {
 		t.Errorf("the other job is %s after %d attempts: %s", d.State, len(d.Attempts), d.Reason)
 	}
 }

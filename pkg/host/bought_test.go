@@ -14,9 +14,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 	"github.com/tradewind-broker/tradewind/internal/emulator/lambdacloud"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/lambda"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/lambda/refresh"
@@ -204,7 +203,7 @@ tasks:
 		t.Fatal(err)
 	}
 	d := await(t, h.Broker(), submitted.ID)
-	if d.State != record.JobSucceeded || len(b.account.Bills()) != 2 || d.SpentUSD <= 0 {
+	if d.State != apitypes.JobSucceeded || len(b.account.Bills()) != 2 || d.SpentUSD <= 0 {
 		t.Errorf("%s after %d machines, %.4f USD: %s\n%+v", d.State, len(b.account.Bills()), d.SpentUSD, d.Reason, outcomes(d))
 	}
 	for _, bill := range b.account.Bills() {
@@ -301,7 +300,7 @@ func freeAddress(t *testing.T) string {
 	return s.Listener.Addr().String()
 }
 
-func outcomes(d *view.JobDetail) (all []record.Outcome) {
+func outcomes(d *apitypes.JobDetail) (all []apitypes.Outcome) {
 	for _, a := range d.Attempts {
 		all = append(all, a.Outcome)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/dagbucket"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/local"
@@ -80,8 +81,8 @@ func (h *Host) behaviour() (local.Behaviour, error) {
 	case h.opt.Seed != 0:
 		return local.Seeded{
 			Seed:            h.opt.Seed,
-			CapacityFailure: func(cloud.Offer) float64 { return seededRefusals },
-			MeanLife:        func(cloud.Offer) time.Duration { return seededLife },
+			CapacityFailure: func(apitypes.Offer) float64 { return seededRefusals },
+			MeanLife:        func(apitypes.Offer) time.Duration { return seededLife },
 		}, nil
 	default:
 		return local.None{}, nil

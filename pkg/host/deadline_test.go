@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 	"github.com/tradewind-broker/tradewind/pkg/host"
 )
@@ -39,11 +39,11 @@ func TestAJobIsMovedOnDemandWhenItsMarketTurnsBad(t *testing.T) {
 		t.Log(e.At.Format("15:04:05"), e.Kind, e.Task, e.Text)
 		told[e.Kind] += e.Text + "\n"
 	}
-	if d.State != record.JobSucceeded {
+	if d.State != apitypes.JobSucceeded {
 		t.Fatalf("%s: %s", d.State, d.Reason)
 	}
 	first, last := d.Attempts[0], d.Attempts[len(d.Attempts)-1]
-	if !first.Offer.Spot || first.Outcome != record.OutcomeMoved || last.Offer.Spot || last.ResumedFrom == "" || last.Resumed <= 0 {
+	if !first.Offer.Spot || first.Outcome != apitypes.OutcomeMoved || last.Offer.Spot || last.ResumedFrom == "" || last.Resumed <= 0 {
 		t.Errorf("the first attempt is %+v, the last %+v", first, last)
 	}
 	for kind, want := range map[string]string{

@@ -17,8 +17,8 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/mount"
 	"github.com/tradewind-broker/tradewind/pkg/agent/mount/mounttest"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 	"github.com/tradewind-broker/tradewind/pkg/grant"
@@ -97,7 +97,7 @@ func TestASkyPilotFileRunsWithItsMountsInAllModes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := await(t, h.Broker(), job.ID); d.State != record.JobSucceeded {
+	if d := await(t, h.Broker(), job.ID); d.State != apitypes.JobSucceeded {
 		t.Fatalf("%s: %s", d.State, d.Reason)
 	}
 	for key, want := range map[[2]string]string{

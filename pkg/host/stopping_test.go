@@ -16,8 +16,8 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 	"github.com/tradewind-broker/tradewind/internal/emulator/lambdacloud"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/lambda"
 	"github.com/tradewind-broker/tradewind/pkg/host"
@@ -44,7 +44,7 @@ func TestOneBadFileStopsNothingElse(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if d.State == record.JobSucceeded {
+		if d.State == apitypes.JobSucceeded {
 			return
 		}
 		time.Sleep(20 * time.Millisecond)

@@ -9,9 +9,8 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 	"github.com/tradewind-broker/tradewind/pkg/host"
@@ -42,7 +41,7 @@ func tides(t *testing.T, h *host.Host, region, instanceType string) {
 
 // waitFor runs examples/deadline.yaml with less to do on a market that is dear when it is submitted, and returns what became of it.
 // Whether it is in time depends on this machine, as its hours are seconds here: the stories wait-*.txt of the simulator tell that.
-func waitFor(t *testing.T, prices string) (*view.JobDetail, map[string]string) {
+func waitFor(t *testing.T, prices string) (*apitypes.JobDetail, map[string]string) {
 	t.Helper()
 	scenario := filepath.Join(t.TempDir(), "scenario.yaml")
 	if err := os.WriteFile(scenario, []byte(prices), 0o600); err != nil {
@@ -90,7 +89,7 @@ func waitFor(t *testing.T, prices string) (*view.JobDetail, map[string]string) {
 		t.Log(e.At.Format("15:04:05"), e.Kind, e.Task, e.Text)
 		told[e.Kind] += e.Text + "\n"
 	}
-	if d.State != record.JobSucceeded {
+	if d.State != apitypes.JobSucceeded {
 		t.Fatalf("%s: %s", d.State, d.Reason)
 	}
 	for kind, want := range map[string]string{"waiting": "begins by", "waits": "for a better price than"} {

@@ -7,8 +7,6 @@ import (
 	"io/fs"
 	"path"
 	"unicode/utf8"
-
-	where "github.com/tradewind-broker/tradewind/internal/inside"
 )
 
 // Errors of lists and contents, wrapped with what they are about.
@@ -142,11 +140,11 @@ func (e *Entry) check(single bool) error {
 
 // inside says why p is no relative path that stays below where it starts, spelled the only way.
 func inside(p string) error {
-	if !where.Path(p) || !utf8.ValidString(p) {
+	if !Inside(p) || !utf8.ValidString(p) {
 		return fmt.Errorf("path %q %w", p, ErrLeaves)
 	}
 	return nil
 }
 
 // linkInside says whether a link at p to target points below the folder that p is relative to.
-func linkInside(p, target string) bool { return utf8.ValidString(target) && where.Link(p, target) }
+func linkInside(p, target string) bool { return utf8.ValidString(target) && LinkInside(p, target) }

@@ -10,8 +10,6 @@ import (
 	"path/filepath"
 	"sort"
 	"time"
-
-	"github.com/tradewind-broker/tradewind/pkg/clock"
 )
 
 // Changed is the error of a file that does not keep still while it is packed.
@@ -44,8 +42,10 @@ func Pack(ctx context.Context, name string, o Options) (*Tree, error) {
 		if !errors.As(err, &changed) || try == tries {
 			return nil, err
 		}
-		if err := clock.Pause(ctx, stillFor); err != nil {
-			return nil, err
+		select {
+		case <-time.After(stillFor):
+		case <-ctx.Done():
+			return nil, ctx.Err()
 		}
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/emulator/arm"
 	"github.com/tradewind-broker/tradewind/internal/emulator/gce"
 	"github.com/tradewind-broker/tradewind/internal/emulator/lambdacloud"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 	"github.com/tradewind-broker/tradewind/pkg/clock"
 	"github.com/tradewind-broker/tradewind/pkg/dag/native"
 	"github.com/tradewind-broker/tradewind/pkg/host"
@@ -101,7 +101,7 @@ func TestAJobGoesOnElsewhereWhereACloudIsNotReady(t *testing.T) {
 			}
 			within, cancel := context.WithTimeout(t.Context(), 3*time.Minute) // of a hang
 			defer cancel()
-			var d *view.JobDetail
+			var d *apitypes.JobDetail
 			for len(gpus.Living()) == 0 {
 				if d, err = h.Broker().JobDetail(t.Context(), submitted.ID); err != nil || d.State.Over() {
 					t.Fatalf("%+v, %v", d, err)

@@ -12,11 +12,11 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/apihost"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/objects"
-	"github.com/tradewind-broker/tradewind/pkg/api"
+	"github.com/tradewind-broker/tradewind/internal/localfiles"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/client"
 	"github.com/tradewind-broker/tradewind/pkg/pack"
-	"github.com/tradewind-broker/tradewind/pkg/pack/depot"
 )
 
 // TestCodeGoesToTheBucketPastTheFunction brings a folder whose pieces are larger than a function's answer to S3 by signed
@@ -43,13 +43,13 @@ func TestCodeGoesToTheBucketPastTheFunction(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tree.Close()
-	var bad *api.Problem
+	var bad *apitypes.Problem
 	if _, err := c.Submit(ctx, "job.yaml", "", job(tree.URI()), nil); !errors.As(err, &bad) ||
 		bad.Status != http.StatusUnprocessableEntity || bad.Line != 4 || !strings.Contains(bad.Reason, "not uploaded") {
 		t.Errorf("a pack that is not there: %v", err)
 	}
 	var sent []int64
-	sender := depot.Sender{Asker: c, Sent: func(n, _ int64) { sent = append(sent, n) }}
+	sender := localfiles.Sender{Asker: c, Sent: func(n, _ int64) { sent = append(sent, n) }}
 	if err := sender.Send(ctx, tree); err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func TestCodeGoesToTheBucketPastTheFunction(t *testing.T) {
 	if state := w.scheduleState(ctx); state != "ENABLED" {
 		t.Errorf("the job's schedule is %s", state)
 	}
-	again := depot.Sender{Asker: c, Sent: func(n, of int64) {
+	again := localfiles.Sender{Asker: c, Sent: func(n, of int64) {
 		if of != 0 {
 			t.Errorf("%d of %d bytes are sent again", n, of)
 		}
@@ -112,7 +112,7 @@ func TestSecretsAreSealedInTheTable(t *testing.T) {
 	ctx := t.Context()
 	c := client.NewSigned(w.api.URL, "us-east-1", w.cfg.Credentials)
 	file := []byte("run: x\nsecrets:\n  TOKEN:\n")
-	var bad *api.Problem
+	var bad *apitypes.Problem
 	for _, given := range []string{"ssm:a", "gcpsm:projects/p/secrets/hf", "keyvault:team/hf", "kubernetes:ml/hf/token", "ssm:" + w.hosts[apihost.Name].Env.TokenKey, "ssm:/" + w.hosts[apihost.Name].Env.Deployment + "/secrets/none"} {
 		_, err := c.Submit(ctx, "job.yaml", "", file, map[string]string{"TOKEN": given})
 		if !errors.As(err, &bad) || bad.Status != http.StatusUnprocessableEntity || bad.Line != 3 {

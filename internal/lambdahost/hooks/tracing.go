@@ -12,7 +12,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
 	"github.com/tradewind-broker/tradewind/internal/traces"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
 // tracing sends what jobs were to a collector. It begins with the first that ends: start-up waits for nobody.
@@ -50,7 +50,9 @@ func (t *tracing) collector(ctx context.Context) (*traces.Traces, error) {
 	}
 	t.open, err = traces.Open(context.WithoutCancel(ctx), traces.Config{
 		Headers: headers, Now: time.Now, Log: t.host.Log(),
-		Jobs: func(ctx context.Context, id string) (*view.JobDetail, error) { return t.host.Broker.JobDetail(ctx, id) },
+		Jobs: func(ctx context.Context, id string) (*apitypes.JobDetail, error) {
+			return t.host.Broker.JobDetail(ctx, id)
+		},
 	})
 	return t.open, err
 }

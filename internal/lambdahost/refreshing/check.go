@@ -11,7 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/clouds"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/objects"
-	"github.com/tradewind-broker/tradewind/pkg/api"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/aws"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/aws/check"
@@ -65,16 +65,16 @@ func eyes(h *lambdahost.Host) ([]Eye, error) {
 }
 
 // Check asks the clouds, all at once. What one does not say is missing there, and no failure.
-func Check(ctx context.Context, seen []Eye) (api.CloudReports, error) {
-	out := make(chan api.CloudReport, len(seen))
+func Check(ctx context.Context, seen []Eye) (apitypes.CloudReports, error) {
+	out := make(chan apitypes.CloudReport, len(seen))
 	for _, eye := range seen {
 		go func() { out <- eye.look(ctx) }()
 	}
-	all := api.CloudReports{Clouds: []api.CloudReport{}}
+	all := apitypes.CloudReports{Clouds: []apitypes.CloudReport{}}
 	for range seen {
 		all.Clouds = append(all.Clouds, <-out)
 	}
-	slices.SortFunc(all.Clouds, func(a, b api.CloudReport) int { return order(seen, a.Name) - order(seen, b.Name) })
+	slices.SortFunc(all.Clouds, func(a, b apitypes.CloudReport) int { return order(seen, a.Name) - order(seen, b.Name) })
 	return all, ctx.Err()
 }
 
@@ -82,30 +82,30 @@ func order(seen []Eye, name string) int {
 	return slices.IndexFunc(seen, func(e Eye) bool { return e.Name == name })
 }
 
-func (e Eye) look(ctx context.Context) api.CloudReport {
-	c := api.CloudReport{Name: e.Name, Missing: []api.CloudLack{}}
+func (e Eye) look(ctx context.Context) apitypes.CloudReport {
+	c := apitypes.CloudReport{Name: e.Name, Missing: []apitypes.CloudLack{}}
 	report, err := e.Checker.Check(ctx)
 	if err != nil {
 		report.Missing = append(report.Missing, driver.Lack{What: err.Error(), Fatal: true})
 	}
 	c.Identity, c.Account, c.Regions = report.Identity, report.Account, report.Regions
 	for _, q := range report.Quotas {
-		c.Quotas = append(c.Quotas, api.CloudQuota(q))
+		c.Quotas = append(c.Quotas, apitypes.CloudQuota(q))
 	}
 	for _, k := range report.Reserved {
-		c.Reserved = append(c.Reserved, api.CloudReserved(k))
+		c.Reserved = append(c.Reserved, apitypes.CloudReserved(k))
 	}
 	fatal := false
 	for _, l := range report.Missing {
 		fatal = fatal || l.Fatal
-		c.Missing = append(c.Missing, api.CloudLack(l))
+		c.Missing = append(c.Missing, apitypes.CloudLack(l))
 	}
 	if fatal {
 		return c
 	}
 	machines, err := e.Machines(ctx, "")
 	if err != nil {
-		c.Missing = append(c.Missing, api.CloudLack{What: err.Error()})
+		c.Missing = append(c.Missing, apitypes.CloudLack{What: err.Error()})
 	}
 	for _, m := range machines {
 		if m.State != cloud.Terminated {

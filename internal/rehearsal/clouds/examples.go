@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/tradewind-broker/tradewind/internal/skytest/examples"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/client"
 )
 
@@ -35,7 +35,7 @@ func (s *Story) ran(ctx context.Context, id, cloud string, e examples.Example) e
 	if err != nil {
 		return err
 	}
-	if d.State != record.JobSucceeded {
+	if d.State != apitypes.JobSucceeded {
 		return fmt.Errorf("the job is %s: %s", d.State, d.Reason)
 	}
 	a := d.Attempts[len(d.Attempts)-1]

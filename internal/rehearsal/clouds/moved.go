@@ -13,8 +13,8 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/rehearsal/account"
 	"github.com/tradewind-broker/tradewind/internal/rehearsal/story"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
 	"github.com/tradewind-broker/tradewind/pkg/store/dynamo"
 )
@@ -32,12 +32,12 @@ func (s *Story) moved(ctx context.Context) (said string, err error) {
 	if s.data, err = s.submit(ctx, "data", dataFile); err != nil {
 		return "", err
 	}
-	var d *view.JobDetail
+	var d *apitypes.JobDetail
 	if err := until(ctx, func() error {
 		if d, err = s.client.Job(ctx, s.data); err != nil {
 			return err
 		}
-		if d.State != record.JobSucceeded {
+		if d.State != apitypes.JobSucceeded {
 			return fmt.Errorf("the job is %s: %s", d.State, d.Reason)
 		}
 		return nil
@@ -111,7 +111,7 @@ func (s *Story) bookedEgress(ctx context.Context, counted float64) (said string,
 }
 
 // place tells where the clusters of a job were.
-func (s *Story) place(d *view.JobDetail) {
+func (s *Story) place(d *apitypes.JobDetail) {
 	for _, a := range d.Attempts {
 		place := a.Offer.Cloud + ":" + a.Offer.Region
 		s.World.Moves.Placed(record.ClusterID(d.ID, a.Task, a.Number), strings.TrimPrefix(place, "aws:"))

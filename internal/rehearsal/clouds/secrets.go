@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/tradewind-broker/tradewind/internal/emulator/vault"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/client"
 )
 
@@ -65,7 +65,7 @@ func (s *Story) keeps(ctx context.Context) (string, error) {
 		if err != nil {
 			return err
 		}
-		if d.State != record.JobSucceeded {
+		if d.State != apitypes.JobSucceeded {
 			return fmt.Errorf("the job is %s: %s", d.State, d.Reason)
 		}
 		log, err := s.client.Log(ctx, id, "uses", client.LogOptions{})

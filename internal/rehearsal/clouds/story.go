@@ -15,8 +15,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/emulator/arm"
 	"github.com/tradewind-broker/tradewind/internal/emulator/gce"
 	"github.com/tradewind-broker/tradewind/internal/rehearsal/account"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 	"github.com/tradewind-broker/tradewind/pkg/client"
 	"github.com/tradewind-broker/tradewind/pkg/clock"
 )
@@ -106,17 +106,17 @@ func until(ctx context.Context, ask func() error) error {
 }
 
 // task is one of the job as the API shows it.
-func task(d *view.JobDetail, name string) *view.TaskView {
+func task(d *apitypes.JobDetail, name string) *apitypes.TaskView {
 	for i := range d.TaskList {
 		if d.TaskList[i].Name == name {
 			return &d.TaskList[i]
 		}
 	}
-	return &view.TaskView{}
+	return &apitypes.TaskView{}
 }
 
 // attempts are those of a task, by where they were.
-func attempts(d *view.JobDetail, name string) (all []record.Attempt) {
+func attempts(d *apitypes.JobDetail, name string) (all []apitypes.Attempt) {
 	for _, a := range d.Attempts {
 		if d.TaskList[a.Task].Name == name {
 			all = append(all, a)
@@ -174,11 +174,11 @@ func (s *Story) dried(ctx context.Context) (said string, err error) {
 			return err
 		}
 		all := attempts(d, "clean")
-		if len(all) < 2 || all[len(all)-1].Outcome != record.OutcomeSucceeded {
+		if len(all) < 2 || all[len(all)-1].Outcome != apitypes.OutcomeSucceeded {
 			return fmt.Errorf("%d attempts, %s: %s", len(all), task(d, "clean").State, task(d, "clean").Offer)
 		}
 		first, last := all[0], all[len(all)-1]
-		if first.Offer.Cloud != "gcp" || first.Outcome != record.OutcomeRefused || last.Offer.Cloud != "azure" {
+		if first.Offer.Cloud != "gcp" || first.Outcome != apitypes.OutcomeRefused || last.Offer.Cloud != "azure" {
 			return fmt.Errorf("first %s on %s, last on %s", first.Outcome, first.Offer.Cloud, last.Offer.Cloud)
 		}
 		said = fmt.Sprintf("%s\nthen on %s", first.Reason, task(d, "clean").Offer)
@@ -234,7 +234,7 @@ func (s *Story) evicted(ctx context.Context) (said string, err error) {
 		}
 		all := attempts(d, "train")
 		last := all[len(all)-1]
-		if last.Outcome != record.OutcomeSucceeded {
+		if last.Outcome != apitypes.OutcomeSucceeded {
 			return fmt.Errorf("attempt %d on %s: %s", len(all), last.Offer.Cloud, last.Outcome)
 		}
 		if last.Offer.Cloud != "aws" {
@@ -263,7 +263,7 @@ func (s *Story) succeeded(ctx context.Context) (said string, err error) {
 		if err != nil {
 			return err
 		}
-		if d.State != record.JobSucceeded {
+		if d.State != apitypes.JobSucceeded {
 			return fmt.Errorf("the job is %s: %s", d.State, d.Reason)
 		}
 		all := attempts(d, "score")
@@ -311,7 +311,7 @@ func (s *Story) withdrawn(ctx context.Context) (said string, err error) {
 		if err != nil {
 			return err
 		}
-		if d.State != record.JobSucceeded {
+		if d.State != apitypes.JobSucceeded {
 			return fmt.Errorf("the job is %s: %s", d.State, d.Reason)
 		}
 		said = ""

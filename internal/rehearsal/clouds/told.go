@@ -15,6 +15,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit/kits"
 	"github.com/tradewind-broker/tradewind/internal/emulator/gce"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
@@ -178,7 +179,7 @@ func (s *Story) pushed(ctx context.Context) (said string, err error) {
 			return err
 		}
 		first, last := d.Attempts[0], d.Attempts[len(d.Attempts)-1]
-		if d.State != record.JobSucceeded || len(d.Attempts) < 2 || first.Offer.Cloud != "gcp" {
+		if d.State != apitypes.JobSucceeded || len(d.Attempts) < 2 || first.Offer.Cloud != "gcp" {
 			return fmt.Errorf("the job is %s: %s; %d attempts, the first on %s %s", d.State, d.Reason,
 				len(d.Attempts), first.Offer.Cloud, first.Outcome)
 		}

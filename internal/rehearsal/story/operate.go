@@ -24,9 +24,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/rehearsal/account"
-	"github.com/tradewind-broker/tradewind/pkg/api"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
 // cliWithin bounds one command.
@@ -138,11 +136,11 @@ func (s *Story) operated(ctx context.Context) (string, error) {
 		return said, err
 	}
 	err = until(ctx, func() error {
-		var d view.JobDetail
+		var d apitypes.JobDetail
 		if err := s.cliJSON(ctx, &d, "status", id); err != nil {
 			return err
 		}
-		if d.State != record.JobCancelled {
+		if d.State != apitypes.JobCancelled {
 			return fmt.Errorf("status: %s", d.State)
 		}
 		said += "\ncancel: " + string(d.State) + ", " + d.TaskList[0].State
@@ -214,9 +212,9 @@ func (s *Story) redrive(ctx context.Context) (string, error) {
 	if err := s.garble(ctx); err != nil {
 		return "", err
 	}
-	var letter api.DeadLetter
+	var letter apitypes.DeadLetter
 	err := until(ctx, func() error {
-		var list api.DeadLetterList
+		var list apitypes.DeadLetterList
 		if err := s.cliJSON(ctx, &list, "dlq", "list", "--queue", events.FnSubmit); err != nil {
 			return err
 		}
@@ -238,7 +236,7 @@ func (s *Story) redrive(ctx context.Context) (string, error) {
 	}
 	n := 0
 	if err := until(ctx, func() error {
-		var done api.Redriven
+		var done apitypes.Redriven
 		err := s.cliJSON(ctx, &done, "dlq", "redrive", "--all", "--queue", events.FnSubmit)
 		if err == nil {
 			n += done.Redriven
@@ -256,7 +254,7 @@ func (s *Story) redrive(ctx context.Context) (string, error) {
 			return err
 		}
 		for _, j := range list.Jobs {
-			if j.Name == "redriven" && j.State == record.JobSucceeded {
+			if j.Name == "redriven" && j.State == apitypes.JobSucceeded {
 				said += fmt.Sprintf("\ndlq redrive: %d letters; job %s %s", n, j.ID, j.State)
 				return nil
 			}
@@ -296,7 +294,7 @@ func (s *Story) bury(ctx context.Context) error {
 		return err
 	}
 	return until(ctx, func() error {
-		var one api.DeadLetterList
+		var one apitypes.DeadLetterList
 		if err := s.cliJSON(ctx, &one, "dlq", "show", givenUp, "--queue", events.FnSubmit); err != nil {
 			return err
 		}

@@ -16,8 +16,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"github.com/tradewind-broker/tradewind/internal/rehearsal/account"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 	"github.com/tradewind-broker/tradewind/pkg/client"
 	"github.com/tradewind-broker/tradewind/pkg/clock"
 	"github.com/tradewind-broker/tradewind/pkg/store"
@@ -205,11 +205,11 @@ func (s *Story) planned(ctx context.Context) (string, error) {
 
 func (s *Story) failover(ctx context.Context) (string, error) {
 	var said string
-	err := s.untilJob(ctx, func(d *view.JobDetail) error {
-		var refused, next *record.Attempt
+	err := s.untilJob(ctx, func(d *apitypes.JobDetail) error {
+		var refused, next *apitypes.Attempt
 		for i := range d.Attempts {
 			a := &d.Attempts[i]
-			if a.Outcome == record.OutcomeRefused && refused == nil {
+			if a.Outcome == apitypes.OutcomeRefused && refused == nil {
 				refused = a
 			}
 		}
@@ -234,7 +234,7 @@ func (s *Story) failover(ctx context.Context) (string, error) {
 }
 
 // untilJob waits until a look at the job is content with it, and fails for good when it has ended without success.
-func (s *Story) untilJob(ctx context.Context, look func(d *view.JobDetail) error) error {
+func (s *Story) untilJob(ctx context.Context, look func(d *apitypes.JobDetail) error) error {
 	return until(ctx, func() error {
 		d, err := s.client.Job(ctx, s.job)
 		if err != nil {
@@ -251,7 +251,7 @@ const trainTask = 1 // its index in dag.yaml
 
 func (s *Story) training(ctx context.Context) (string, error) {
 	var said string
-	err := s.untilJob(ctx, func(d *view.JobDetail) error {
+	err := s.untilJob(ctx, func(d *apitypes.JobDetail) error {
 		last := lastAttempt(d, trainTask)
 		if last == nil || last.Started.IsZero() {
 			return fmt.Errorf("training is %s", d.TaskList[trainTask].State)
@@ -272,8 +272,8 @@ func (s *Story) training(ctx context.Context) (string, error) {
 	return said, err
 }
 
-func lastAttempt(d *view.JobDetail, task int) *record.Attempt {
-	var last *record.Attempt
+func lastAttempt(d *apitypes.JobDetail, task int) *apitypes.Attempt {
+	var last *apitypes.Attempt
 	for i := range d.Attempts {
 		if a := &d.Attempts[i]; a.Task == task && (last == nil || a.Number > last.Number) {
 			last = a
@@ -308,7 +308,7 @@ func (s *Story) taken(ctx context.Context) (string, error) {
 		return "", err
 	}
 	var said string
-	err = s.untilJob(ctx, func(d *view.JobDetail) error {
+	err = s.untilJob(ctx, func(d *apitypes.JobDetail) error {
 		next := lastAttempt(d, trainTask)
 		if next.Number == first.Number || next.Started.IsZero() {
 			return fmt.Errorf("attempt %d is the last, %s %s", next.Number, next.Outcome, next.Reason)
@@ -316,7 +316,7 @@ func (s *Story) taken(ctx context.Context) (string, error) {
 		if next.ResumedFrom == "" {
 			return &finalError{fmt.Errorf("attempt %d began anew", next.Number)}
 		}
-		i := slices.IndexFunc(d.Attempts, func(a record.Attempt) bool {
+		i := slices.IndexFunc(d.Attempts, func(a apitypes.Attempt) bool {
 			return a.Task == trainTask && a.Number == first.Number
 		})
 		said = fmt.Sprintf("%s of %s: %s %s\nthen %s, from %s", machine, first.OfferID, d.Attempts[i].Outcome,
@@ -328,7 +328,7 @@ func (s *Story) taken(ctx context.Context) (string, error) {
 
 func (s *Story) succeeded(ctx context.Context) (string, error) {
 	var said string
-	err := s.untilJob(ctx, func(d *view.JobDetail) error {
+	err := s.untilJob(ctx, func(d *apitypes.JobDetail) error {
 		if d.State != "succeeded" {
 			return fmt.Errorf("the job is %s", d.State)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/sim/timeline"
 	"github.com/tradewind-broker/tradewind/internal/sim/weather"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
@@ -113,7 +114,7 @@ func (c *Checker) booked(s *Job) {
 			continue // nobody sends a bill
 		}
 		least, most := c.bills(s, a.Attempt, id)
-		refused := a.Outcome == record.OutcomeRefused
+		refused := a.Outcome == apitypes.OutcomeRefused
 		heard := s.heard[id] || refused && a.Reason == s.late[id]
 		if refused && s.unended[id] {
 			continue // its cloud took no calls, which does not hold up failover: reconcile ended what was left of it
@@ -133,7 +134,7 @@ func (c *Checker) booked(s *Job) {
 
 // dearest is the highest price, USD an hour, by which a machine may have been booked on after it was gone: the broker
 // heard of it while it had not missed the machine yet.
-func (c *Checker) dearest(a record.Attempt, released time.Time) float64 {
+func (c *Checker) dearest(a apitypes.Attempt, released time.Time) float64 {
 	usd := max(a.Offer.USDPerHour, a.RateUSD)
 	for _, h := range c.heardOf[weather.ListingOf(a.Offer)] {
 		if a.Offer.Spot && h.committed.Before(released) && h.committed.After(released.Add(-missedFor)) {
@@ -145,7 +146,7 @@ func (c *Checker) dearest(a record.Attempt, released time.Time) float64 {
 
 // bills are the least and the most that an attempt may be booked with: by what was known shortly before it was, and by
 // what was known then.
-func (c *Checker) bills(s *Job, a record.Attempt, id string) (least, most float64) {
+func (c *Checker) bills(s *Job, a apitypes.Attempt, id string) (least, most float64) {
 	if !a.Offer.Spot {
 		usd := c.billOf(s, id, nil)
 		return usd, usd

@@ -12,6 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/sim/planner"
 	"github.com/tradewind-broker/tradewind/internal/sim/timeline"
 	"github.com/tradewind-broker/tradewind/internal/sim/weather"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
@@ -130,7 +131,7 @@ type Checker struct {
 	Jobs     map[string]*Job
 	order    []*Job
 	byName   map[string]*Job
-	queues   map[string]record.Queue
+	queues   map[string]apitypes.Queue
 	claimed  map[string]promise  // room that others were stopped for, by its claim
 	pending  map[string]bool     // emitted and not yet marked as published
 	bodies   map[string]string   // of what was emitted
@@ -165,7 +166,7 @@ type attemptKey struct {
 // attemptState is an attempt, as committed.
 type attemptState struct {
 	attemptKey
-	record.Attempt
+	apitypes.Attempt
 	cluster string // the ID of its cluster
 	settled bool   // schedule has taken back what it held
 }
@@ -178,7 +179,7 @@ type refusal struct {
 
 // avoided is where nothing is to be bought.
 type avoided struct {
-	block record.Block
+	block apitypes.Block
 	since time.Time
 }
 
@@ -233,7 +234,7 @@ func New(t *timeline.Timeline, s *weather.Sky, cfg record.Config, records *mem.S
 		Timeline: t, sky: s, cfg: cfg, store: records, decoded: decoded, world: world, wantedBy: map[string]*Wanted{},
 		labels: map[string]map[string]string{},
 		noPlan: map[string]noPlan{}, outputs: map[string]bool{}, idle: map[*Machine]time.Duration{},
-		Jobs: map[string]*Job{}, byName: map[string]*Job{}, queues: map[string]record.Queue{},
+		Jobs: map[string]*Job{}, byName: map[string]*Job{}, queues: map[string]apitypes.Queue{},
 		claimed: map[string]promise{}, gangs: gangChecker{
 			broken: map[string]events.GangBroken{}, leaving: map[string]bool{},
 		},
@@ -404,7 +405,7 @@ func (c *Checker) jobWrite(id string, w *store.Write) {
 	case "task":
 		c.taskRecord(s, decode[record.Task](c, w))
 	case "attempt":
-		c.attemptRecord(s, decode[record.Attempt](c, w))
+		c.attemptRecord(s, decode[apitypes.Attempt](c, w))
 	case "cluster":
 		c.clusterRecord(s, rest, w)
 	default:

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/attempt"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
 // AtRest says whether nothing is under way but the schedules.
@@ -140,12 +140,12 @@ const scriptFailed = 1
 func (c *Checker) cause(s *Job) {
 	j, u := s.Record, s.user
 	switch j.State {
-	case record.JobCancelled:
+	case apitypes.JobCancelled:
 		if !u.Cancelled {
 			c.Violatef(InvCause, "%s was cancelled by nobody: %s", s.ID, j.Reason)
 		}
 		return
-	case record.JobFailed:
+	case apitypes.JobFailed:
 	default:
 		return
 	}
@@ -168,13 +168,13 @@ func (c *Checker) cause(s *Job) {
 	lost := map[int]int{} // attempts by task; that each was taken for lost with reason, InvHealthy says
 	for _, a := range s.order {
 		c.checkPaid(s, a)
-		if a.Outcome == record.OutcomeLost {
+		if a.Outcome == apitypes.OutcomeLost {
 			lost[a.task]++
 		}
 		if lost[a.task] >= attempt.MostSilent {
 			return
 		}
-		if a.Outcome == record.OutcomeBudget && (j.BudgetUSD > 0 || a.Monthly) {
+		if a.Outcome == apitypes.OutcomeBudget && (j.BudgetUSD > 0 || a.Monthly) {
 			return
 		}
 	}
@@ -216,10 +216,10 @@ func (c *Checker) overspend(s *Job) float64 {
 // deadline checks the guarantee.
 func (c *Checker) deadline(s *Job) {
 	j := s.Record
-	if !s.Promised || j.State == record.JobCancelled {
+	if !s.Promised || j.State == apitypes.JobCancelled {
 		return
 	}
-	if j.State != record.JobSucceeded || j.Finished.After(j.Deadline) {
+	if j.State != apitypes.JobSucceeded || j.Finished.After(j.Deadline) {
 		c.Violatef(InvDeadline, "%s is %s %v after a deadline that could be kept: %s", s.ID, j.State,
 			j.Finished.Sub(j.Deadline).Round(time.Second), j.Reason)
 	}

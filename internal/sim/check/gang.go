@@ -7,6 +7,7 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/sim/timeline"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/store"
@@ -102,7 +103,7 @@ func (g *gangChecker) noteLeaving(s *Job, task int) {
 func (c *Checker) checkAlone(e events.GangBroken) {
 	s := c.state(e.Job)
 	t := s.Tasks[e.Task]
-	over := s.Record.State == record.JobEnding || s.Record.State.Over()
+	over := s.Record.State == apitypes.JobEnding || s.Record.State.Over()
 	if s.user == nil || over || t.Attempt != e.Attempt ||
 		t.State != record.TaskQueued && t.State != record.TaskFailed || !restarts(&s.user.Spec.Tasks[e.Task], e) {
 		return
@@ -167,7 +168,7 @@ func (s *Job) leads(task int, now time.Time) {
 
 // checkChiefs checks that the others of a gang do not go on for long without their chief, once nothing fails any more.
 func (c *Checker) checkChiefs(s *Job) {
-	if s.endBy.IsZero() || s.Record.State != record.JobRunning {
+	if s.endBy.IsZero() || s.Record.State != apitypes.JobRunning {
 		return
 	}
 	for i := range s.user.Spec.Tasks {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
@@ -29,11 +30,11 @@ func (c *Checker) jobRecord(s *Job, j record.Job) {
 	c.checkUpdated(s, old, j)
 	s.Record = j
 	s.Promised = s.Promised && len(j.Suspensions) == 0
-	if !forward(old.State, j.State) || old.State == record.JobEnding && old.Outcome != j.Outcome {
+	if !forward(old.State, j.State) || old.State == apitypes.JobEnding && old.Outcome != j.Outcome {
 		c.Violatef(InvForward, "job %s goes from %s (%s) to %s (%s)", j.ID, old.State, old.Outcome,
 			j.State, j.Outcome)
 	}
-	if old.State != record.JobEnding && j.State == record.JobEnding {
+	if old.State != apitypes.JobEnding && j.State == apitypes.JobEnding {
 		s.ending = moment{c.Steps, c.Now}
 	}
 	if old.State != j.State {
@@ -46,7 +47,7 @@ func (c *Checker) jobRecord(s *Job, j record.Job) {
 
 // checkDone checks that a job succeeded with all its tasks.
 func (c *Checker) checkDone(s *Job) {
-	if s.Record.Outcome == record.JobSucceeded && s.progress.Succeeded < s.Record.Tasks {
+	if s.Record.Outcome == apitypes.JobSucceeded && s.progress.Succeeded < s.Record.Tasks {
 		c.Violatef(InvCounts, "job %s succeeds with %d of %d tasks", s.ID, s.progress.Succeeded, s.Record.Tasks)
 	}
 }
@@ -92,12 +93,12 @@ func (c *Checker) phase(s *Job, i int, before []byte) {
 }
 
 // forward says whether a job may go from one state to another.
-func forward(from, to record.JobState) bool {
+func forward(from, to apitypes.JobState) bool {
 	switch from {
-	case "", record.JobPlanning, record.JobWaiting, record.JobRunning:
+	case "", apitypes.JobPlanning, apitypes.JobWaiting, apitypes.JobRunning:
 		return !to.Over()
-	case record.JobEnding:
-		return to == record.JobEnding || to.Over()
+	case apitypes.JobEnding:
+		return to == apitypes.JobEnding || to.Over()
 	default:
 		return from == to
 	}
@@ -157,7 +158,7 @@ func taskName(s *Job, i int) string {
 }
 
 // attemptRecord checks an attempt against what it was.
-func (c *Checker) attemptRecord(s *Job, a record.Attempt) {
+func (c *Checker) attemptRecord(s *Job, a apitypes.Attempt) {
 	k := attemptKey{a.Job, a.Task, a.Number}
 	of := s.attempt(k)
 	old := of.Attempt
@@ -194,11 +195,11 @@ func (c *Checker) attemptRecord(s *Job, a record.Attempt) {
 	if old.Outcome == "" && a.Outcome != "" {
 		c.Say(s.ID, "attempt ends", record.ClusterID(a.Job, a.Task, a.Number)+": "+string(a.Outcome)+" "+a.Reason)
 		switch a.Outcome {
-		case record.OutcomeRefused:
+		case apitypes.OutcomeRefused:
 			if !a.Assigned() { // what is not there any more is not placed there again anyway
 				c.avoidAfter(a)
 			}
-		case record.OutcomeLost:
+		case apitypes.OutcomeLost:
 			c.checkLost(s, record.ClusterID(a.Job, a.Task, a.Number))
 		}
 	}
@@ -219,20 +220,20 @@ func (c *Checker) checkLost(s *Job, cluster string) {
 }
 
 // avoidAfter notes that a refused offer is to be left alone, by the kind of failure.
-func (c *Checker) avoidAfter(a record.Attempt) {
+func (c *Checker) avoidAfter(a apitypes.Attempt) {
 	id := record.ClusterID(a.Job, a.Task, a.Number)
 	for _, r := range c.refusals[id] {
 		if r.text != a.Reason {
 			continue
 		}
-		b := record.Block{Cloud: a.Offer.Cloud, Kind: r.kind, Until: a.Ended.Add(c.cfg.BlockFor[r.kind])}
+		b := apitypes.Block{Cloud: a.Offer.Cloud, Kind: string(r.kind), Until: a.Ended.Add(c.cfg.BlockFor[r.kind])}
 		switch r.kind {
 		case "auth":
 		case "quota":
-			b.Region, b.Family, b.Market = a.Offer.Region, record.Family(a.Offer.InstanceType), marketName(a.Offer.Spot)
+			b.Region, b.Family, b.Market = a.Offer.Region, record.Family(a.Offer.InstanceType), string(marketName(a.Offer.Spot))
 		default:
 			b.Region, b.Zone, b.InstanceType, b.Market = a.Offer.Region, a.Offer.Zone, a.Offer.InstanceType,
-				marketName(a.Offer.Spot)
+				string(marketName(a.Offer.Spot))
 			b.Reservation = a.Offer.Reservation
 		}
 		c.avoid = append(c.avoid, avoided{b, c.Now})
@@ -250,7 +251,7 @@ func (c *Checker) close(s *Job, id string) {
 // derive takes what a cluster's record says of its attempt and its task as if their own said it.
 func (c *Checker) derive(s *Job, cl record.Cluster) {
 	a := s.attempt(attemptKey{cl.Job, cl.Task, cl.Attempt}).Attempt
-	if a.Number != 0 && a.Outcome == "" && cl.Outcome == record.OutcomeSucceeded {
+	if a.Number != 0 && a.Outcome == "" && cl.Outcome == apitypes.OutcomeSucceeded {
 		a.Outcome, a.Ended = cl.Outcome, cl.Ended
 		c.attemptRecord(s, a)
 	}
@@ -305,7 +306,7 @@ func (c *Checker) clusterRecord(s *Job, id string, w *store.Write) {
 	}
 	for _, a := range c.avoid {
 		// What was decided after the refusal was committed must have seen it.
-		if cl.Intended.After(a.since) && a.block.Covers(cl.Offer, cl.Intended) {
+		if cl.Intended.After(a.since) && record.Covers(a.block, cl.Offer, cl.Intended) {
 			c.Violatef(InvBlock, "%s is bought %v after %s refused it there", id,
 				cl.Intended.Sub(a.since).Round(time.Second), a.block.Kind)
 		}

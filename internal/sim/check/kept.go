@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
@@ -49,7 +50,7 @@ func (c *Checker) keptRecord(s *Job, old, cl record.Cluster) {
 func (c *Checker) checkKept(s *Job, cl record.Cluster) {
 	since := s.lingered[cl.ID]
 	wanted := cl.State == record.ClusterDoomed && cl.KeptUntil.IsZero()
-	if s.user == nil || since.IsZero() || wanted || cl.Outcome != record.OutcomeFailed || cl.Assigned() ||
+	if s.user == nil || since.IsZero() || wanted || cl.Outcome != apitypes.OutcomeFailed || cl.Assigned() ||
 		!c.Now.Before(since.Add(s.user.Spec.KeepOnFailure)) {
 		return
 	}
@@ -61,7 +62,7 @@ func (c *Checker) checkKept(s *Job, cl record.Cluster) {
 	})
 	before := s.ending.step > 0 && s.ending.step < s.closed[cl.ID].step // then nothing of the job is kept any more
 	if before || s.user.Cancelled || c.moneyBounds(s) || suspended || unseen || dead ||
-		s.Record.Outcome == record.JobSucceeded || s.Record.State.Over() {
+		s.Record.Outcome == apitypes.JobSucceeded || s.Record.State.Over() {
 		return
 	}
 	c.Violatef(InvKept, "%s was to be kept for %v, and is released after %v", cl.ID, s.user.Spec.KeepOnFailure,

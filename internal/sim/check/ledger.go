@@ -3,12 +3,13 @@ package check
 import (
 	"math"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
 // checkTasks checks that a queued task waits, while its job goes on.
 func (c *Checker) checkTasks(s *Job) {
-	if s.Record.ID == "" || s.Record.State == record.JobEnding || s.Record.State.Over() {
+	if s.Record.ID == "" || s.Record.State == apitypes.JobEnding || s.Record.State.Over() {
 		return
 	}
 	for i := range s.Record.Tasks {
@@ -38,7 +39,7 @@ func (c *Checker) checkLedger(s *Job) {
 		}
 	}
 	l := s.Ledger
-	if s.rests && (open > 0 || s.Record.State != record.JobRunning) {
+	if s.rests && (open > 0 || s.Record.State != apitypes.JobRunning) {
 		c.Violatef(InvAsleep, "%s rests, is %s and has %d attempts outstanding", s.ID, s.Record.State, open)
 	}
 	if l.Outstanding != open {
@@ -51,7 +52,7 @@ func (c *Checker) checkLedger(s *Job) {
 }
 
 // checkQueue compares a queue's usage with the attempts that hold some.
-func (c *Checker) checkQueue(q record.Queue) {
+func (c *Checker) checkQueue(q apitypes.Queue) {
 	running, vcpu := 0, 0.0
 	for _, s := range c.order {
 		if s.Record.Queue != q.Name {
@@ -69,7 +70,7 @@ func (c *Checker) checkQueue(q record.Queue) {
 			q.VCPU, running, vcpu)
 	}
 	for resource := range q.Max {
-		if resource == record.USDPerMonth {
+		if resource == apitypes.USDPerMonth {
 			continue // see checkMonths
 		}
 		if held := c.ownHold(q.Name, resource); math.Abs(q.Use[resource]-held) > Rounding {

@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/sim/weather"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
-	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
@@ -42,7 +42,7 @@ type Machine struct {
 	ID, Cluster string
 	Rank        int
 	Cloud       string
-	Offer       cloud.Offer
+	Offer       apitypes.Offer
 	Bid         float64 // the most that an hour costs, USD
 	Launched    time.Time
 	Ended       time.Time // zero while it runs

@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
@@ -22,7 +23,7 @@ func newMonthChecker() monthChecker {
 }
 
 // paid says whether a queue, or one above it, has had a budget: what waits there may wait for money.
-func (m *monthChecker) paid(queue string, queues map[string]record.Queue) bool {
+func (m *monthChecker) paid(queue string, queues map[string]apitypes.Queue) bool {
 	for range record.MaxTree {
 		if m.ever[queue] {
 			return true
@@ -36,10 +37,10 @@ func (m *monthChecker) paid(queue string, queues map[string]record.Queue) bool {
 const monthLag = 6 * time.Hour
 
 // monthRecord notes what a queue says of its month.
-func (c *Checker) monthRecord(old, q record.Queue) {
+func (c *Checker) monthRecord(old, q apitypes.Queue) {
 	m := &c.month
-	m.ever[q.Name] = m.ever[q.Name] || q.Max[record.USDPerMonth] > 0
-	if most := q.Max[record.USDPerMonth]; most > 0 {
+	m.ever[q.Name] = m.ever[q.Name] || q.Max[apitypes.USDPerMonth] > 0
+	if most := q.Max[apitypes.USDPerMonth]; most > 0 {
 		m.most[q.Name] = most
 	}
 	m.changed = append(m.changed, q.Name)
@@ -55,7 +56,7 @@ func (c *Checker) monthRecord(old, q record.Queue) {
 		c.Count("a month turns")
 	}
 	delete(m.spent, q.Name)
-	if now, before := (record.Month{}).At(c.Now), (record.Month{}).At(c.Now.Add(-monthLag)); q.Month.Of > now.Of ||
+	if now, before := (apitypes.Month{}).At(c.Now), (apitypes.Month{}).At(c.Now.Add(-monthLag)); q.Month.Of > now.Of ||
 		q.Month.Of < before.Of {
 		c.Violatef(InvMonth, "queue %s is in %s at %v", q.Name, q.Month.Of, c.Now)
 	}
@@ -87,7 +88,7 @@ func (c *Checker) checkMonths() {
 			if !ok {
 				break
 			}
-			if most := q.Max[record.USDPerMonth]; most > 0 {
+			if most := q.Max[apitypes.USDPerMonth]; most > 0 {
 				c.Count("a month's budget is kept")
 				if sum := c.monthOf(q, month); sum > most+Rounding {
 					c.Violatef(InvMonth, "queue %s may cost %.6f USD in %s, and %.6f are spent and set aside", name,
@@ -101,7 +102,7 @@ func (c *Checker) checkMonths() {
 }
 
 // monthOf is what a queue, and those below it, have spent in a month and set aside.
-func (c *Checker) monthOf(q record.Queue, month string) float64 {
+func (c *Checker) monthOf(q apitypes.Queue, month string) float64 {
 	sum := c.asideOf(q.Name)
 	if q.Month.Of == month {
 		sum += c.month.spent[q.Name]
@@ -140,7 +141,7 @@ const plenty = 2.5
 
 // checkPaid checks that nothing was admitted with so little money that it could not be bought: what is short waits.
 func (c *Checker) checkPaid(s *Job, a *attemptState) {
-	if a.Outcome != record.OutcomeBudget || !a.Monthly || !a.Launched.IsZero() || s.Record.BudgetUSD > 0 {
+	if a.Outcome != apitypes.OutcomeBudget || !a.Monthly || !a.Launched.IsZero() || s.Record.BudgetUSD > 0 {
 		return
 	}
 	hours := record.Hours(s.user.Spec.Tasks[a.task].Time.Default + c.cfg.Overhead)

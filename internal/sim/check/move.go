@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
@@ -71,7 +72,7 @@ func jobOf(claim string) string {
 }
 
 // checkMoved checks that an attempt that is admitted goes where room was made for it.
-func (c *Checker) checkMoved(s *Job, a record.Attempt) {
+func (c *Checker) checkMoved(s *Job, a apitypes.Attempt) {
 	if s.user == nil || len(c.moves.made) == 0 {
 		return
 	}
@@ -132,7 +133,7 @@ func (c *Checker) machineKept(pool string, was, m *record.PoolMachine) {
 			continue
 		}
 		left := m.Kept(s.claim(task), use.Since)
-		if !(record.Capacity{}).Fits(left.Free()) {
+		if !record.Fits(apitypes.Capacity{}, left.Free()) {
 			c.Violatef(InvKeptRoom, "%s is given %s/%s, of which is kept %+v", use.Cluster, pool, m.ID, m.Promises)
 		}
 	}

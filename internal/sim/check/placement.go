@@ -3,6 +3,7 @@ package check
 import (
 	"slices"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
@@ -18,7 +19,7 @@ const (
 type place struct{ region, zone, rack, machine string }
 
 // standsAt is where an attempt's machines are, by what it was admitted to and the labels of pools' machines.
-func (c *Checker) standsAt(a record.Attempt) (at []place) {
+func (c *Checker) standsAt(a apitypes.Attempt) (at []place) {
 	if !a.Assigned() {
 		for range a.Nodes {
 			at = append(at, place{region: a.Offer.Cloud + ":" + a.Offer.Region, zone: a.Offer.Zone})
@@ -64,7 +65,7 @@ func (p place) same(o place, level dag.Level) (same, known bool) {
 }
 
 // checkPlaced checks an attempt that is admitted beside all that hold machines.
-func (c *Checker) checkPlaced(s *Job, a record.Attempt) {
+func (c *Checker) checkPlaced(s *Job, a apitypes.Attempt) {
 	if s.user == nil {
 		return
 	}
@@ -94,7 +95,7 @@ func (c *Checker) checkPlaced(s *Job, a record.Attempt) {
 	}
 }
 
-func describeAttempt(s *Job, a record.Attempt) string {
+func describeAttempt(s *Job, a apitypes.Attempt) string {
 	return s.ID + "/" + s.user.Spec.Tasks[a.Task].Name
 }
 
@@ -125,7 +126,7 @@ func meet(a, b []place, level dag.Level) bool {
 }
 
 // checkGroups checks the rules of a job that spread or pack, with one attempt more.
-func (c *Checker) checkGroups(s *Job, a record.Attempt, mine []place) {
+func (c *Checker) checkGroups(s *Job, a apitypes.Attempt, mine []place) {
 	for _, g := range s.user.Spec.Groups() {
 		if !g.Has(a.Task) {
 			continue

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/broker/session"
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
@@ -54,22 +55,22 @@ func (c *Checker) overtakes() time.Duration {
 }
 
 // checkSpaces compares what a queue says of namespaces with the attempts of their jobs.
-func (c *Checker) checkSpaces(q record.Queue) {
-	held := map[string]record.Held{}
+func (c *Checker) checkSpaces(q apitypes.Queue) {
+	held := map[string]apitypes.Held{}
 	for _, s := range c.order {
 		if s.Record.Queue != q.Name || s.Record.Namespace == "" {
 			continue
 		}
 		for _, a := range s.order {
 			if !a.settled {
-				one := record.Held{Tasks: 1, VCPU: a.VCPU}
+				one := apitypes.Held{Tasks: 1, VCPU: a.VCPU}
 				held[s.Record.Namespace] = held[s.Record.Namespace].Plus(one)
 			}
 		}
 	}
 	for name, h := range held {
 		c.Count("a namespace holds something")
-		i := slices.IndexFunc(q.Spaces, func(s record.Space) bool { return s.Name == name })
+		i := slices.IndexFunc(q.Spaces, func(s apitypes.Space) bool { return s.Name == name })
 		if i < 0 || q.Spaces[i].Tasks != h.Tasks || q.Spaces[i].VCPU > h.VCPU+Rounding ||
 			q.Spaces[i].VCPU < h.VCPU-Rounding {
 			c.Violatef(InvSpace, "queue %s says of %s: %+v; its attempts hold %+v", q.Name, name, q.Spaces, h)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/sim/timeline"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
@@ -75,7 +76,7 @@ func (c *Checker) partition(w *store.Write) {
 
 // holds checks that a machine holds no more than it has.
 func (c *Checker) holds(pool string, m *record.PoolMachine) {
-	var sum record.Capacity
+	var sum apitypes.Capacity
 	devices := map[int]bool{}
 	ranks := map[wire.PoolAgent]bool{}
 	for _, use := range m.Uses {
@@ -100,7 +101,7 @@ func (c *Checker) holds(pool string, m *record.PoolMachine) {
 }
 
 // poolAttempt notes that an attempt was admitted to a pool.
-func (c *Checker) poolAttempt(a record.Attempt) {
+func (c *Checker) poolAttempt(a apitypes.Attempt) {
 	if a.Assigned() {
 		c.pool.fresh = append(c.pool.fresh, record.ClusterID(a.Job, a.Task, a.Number))
 		if len(a.Hosts) != a.Nodes {

@@ -1,8 +1,8 @@
 package check
 
 import (
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/catalog/capacity"
 )
 
 // checkReserved adds up who is at work on reserved capacity, where the transaction has changed a cluster on some.
@@ -11,7 +11,7 @@ func (c *Checker) checkReserved() {
 		return
 	}
 	c.reserves = false
-	used, there := map[string]capacity.Amount{}, map[string]capacity.Amount{}
+	used, there := map[string]apitypes.Amount{}, map[string]apitypes.Amount{}
 	for _, s := range c.order {
 		for _, cl := range s.clusters {
 			if id, reserved := record.HeldBy(cl.Offer); reserved && cl.Holds() {

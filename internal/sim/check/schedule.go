@@ -7,6 +7,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/sim/weather"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
@@ -16,7 +17,7 @@ func (c *Checker) queueRecord(w *store.Write) {
 	if w.Op == store.Check {
 		return
 	}
-	old, q := c.queues[w.Key.Sort], decode[record.Queue](c, w)
+	old, q := c.queues[w.Key.Sort], decode[apitypes.Queue](c, w)
 	c.queues[w.Key.Sort] = q
 	c.monthRecord(old, q)
 	for _, claim := range q.Claims {
@@ -44,7 +45,7 @@ func (c *Checker) checkQuotas() {
 					q.MaxRunning, q.MaxVCPU, running, vcpu)
 			}
 			for resource, most := range q.Max {
-				if resource == record.USDPerMonth {
+				if resource == apitypes.USDPerMonth {
 					continue // see checkMonths
 				}
 				c.Count("a quota beside vCPUs is kept")
@@ -64,7 +65,7 @@ func (c *Checker) checkQuotas() {
 }
 
 // heldOf is how much of a resource the attempts of a queue hold, and of those below it, whatever its record says.
-func (c *Checker) heldOf(q record.Queue, resource string) float64 {
+func (c *Checker) heldOf(q apitypes.Queue, resource string) float64 {
 	sum := c.ownHold(q.Name, resource)
 	for _, x := range c.queues {
 		if x.Parent == q.Name && x.Name != q.Name {
@@ -90,7 +91,7 @@ func (c *Checker) ownHold(queue, resource string) (sum float64) {
 }
 
 // use is what a queue holds with those below it.
-func (c *Checker) use(q record.Queue) (running int, vcpu float64) {
+func (c *Checker) use(q apitypes.Queue) (running int, vcpu float64) {
 	running, vcpu = q.Running, q.VCPU
 	for _, x := range c.queues {
 		if x.Parent == q.Name && x.Name != q.Name {
@@ -155,7 +156,7 @@ type promise struct{ since, until time.Time }
 
 // promised is when it was decided that room is kept. That may be seconds before it is written, and what became able to
 // go meanwhile was not seen.
-func (c *Checker) promised(claim record.Claim) time.Time {
+func (c *Checker) promised(claim apitypes.Claim) time.Time {
 	if decided := claim.Until.Add(-c.cfg.PromisedFor()); decided.Before(c.Now) {
 		return decided
 	}
@@ -174,7 +175,7 @@ func (s *Job) claim(task int) string {
 // OverdueAfter, is at least as urgent, and could have gone as far as it itself goes. A gang has waited for as long as
 // the first of it. Room that was promised before the other was overdue in the queue, or before it could go, stays
 // promised.
-func (c *Checker) checkOvertaken(s *Job, a record.Attempt) {
+func (c *Checker) checkOvertaken(s *Job, a apitypes.Attempt) {
 	limit := c.overtakes()
 	for _, i := range s.gang(a.Task) {
 		if a.Admitted.Sub(s.Tasks[i].ReadyAt) >= c.cfg.OverdueAfter {
@@ -182,7 +183,7 @@ func (c *Checker) checkOvertaken(s *Job, a record.Attempt) {
 		}
 	}
 	for _, o := range c.order {
-		if o.Record.Queue != s.Record.Queue || o.Record.State != record.JobRunning || o.Record.BudgetUSD > 0 ||
+		if o.Record.Queue != s.Record.Queue || o.Record.State != apitypes.JobRunning || o.Record.BudgetUSD > 0 ||
 			c.month.paid(o.Record.Queue, c.queues) || o.Record.Priority < s.Record.Priority ||
 			!o.changed.Before(a.Admitted) {
 			continue
@@ -256,7 +257,7 @@ func (c *Checker) anyBlock(at time.Time) bool {
 		if !strings.HasPrefix(r.Key.Partition, "blocks") {
 			continue
 		}
-		if b := decode[record.Block](c, &store.Write{Op: store.Put, Key: r.Key, Body: r.Body}); b.Until.After(at) {
+		if b := decode[apitypes.Block](c, &store.Write{Op: store.Put, Key: r.Key, Body: r.Body}); b.Until.After(at) {
 			return true
 		}
 	}

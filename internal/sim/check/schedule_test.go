@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/sim/timeline"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
@@ -45,7 +46,7 @@ func TestATaskCouldGoSinceItsPlanWasThere(t *testing.T) {
 func TestRoomIsPromisedWhenThatIsDecided(t *testing.T) {
 	c := &Checker{Timeline: timeline.New(1, 10, nil), cfg: record.DefaultConfig()}
 	decided := c.Now.Add(-2 * time.Second)
-	claim := record.Claim{For: "j/t", Until: decided.Add(c.cfg.PromisedFor())}
+	claim := apitypes.Claim{For: "j/t", Until: decided.Add(c.cfg.PromisedFor())}
 	if got := c.promised(claim); !got.Equal(decided) {
 		t.Errorf("promised %v before it was written, want 2s", c.Now.Sub(got))
 	}

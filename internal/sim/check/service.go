@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/sim/timeline"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
@@ -92,7 +93,7 @@ func (c *Checker) checkReplicas(s *Job) {
 			s.served[task] = c.Now
 		}
 	}
-	if s.calm.IsZero() || s.Record.State != record.JobRunning || s.Record.Suspended() != nil ||
+	if s.calm.IsZero() || s.Record.State != apitypes.JobRunning || s.Record.Suspended() != nil ||
 		s.Record.BudgetUSD > 0 || record.IsPlaced(s.user.Spec) {
 		return
 	}
@@ -119,7 +120,7 @@ func (s *Job) missedSince(task int) time.Time {
 	from := later(later(s.calm, s.planned), s.Record.Resumed())
 	from = later(later(from, s.served[task]), s.Tasks[task].ReadyAt)
 	for _, a := range s.order {
-		if a.task == task && a.Outcome == record.OutcomeFailed {
+		if a.task == task && a.Outcome == apitypes.OutcomeFailed {
 			from = later(from, a.Ended)
 		}
 	}

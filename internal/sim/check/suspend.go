@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
 // Of what people have wait:
@@ -29,7 +29,7 @@ type Suspensions struct {
 
 // suspended is since when a job is to be admitted nothing, and to hold nothing; zero where neither is.
 func (c *Checker) suspended(s *Job) (closed, empty time.Time) {
-	if s.user == nil || s.Record.State == record.JobEnding || s.Record.State.Over() {
+	if s.user == nil || s.Record.State == apitypes.JobEnding || s.Record.State.Over() {
 		return closed, empty
 	}
 	closed, empty = s.user.Waits, s.user.Waits
@@ -47,7 +47,7 @@ func (c *Checker) suspended(s *Job) (closed, empty time.Time) {
 }
 
 // checkAdmitted checks that nothing is admitted of what is suspended. What was decided before has not heard of it.
-func (c *Checker) checkAdmitted(s *Job, a record.Attempt) {
+func (c *Checker) checkAdmitted(s *Job, a apitypes.Attempt) {
 	if closed, _ := c.suspended(s); !closed.IsZero() && a.Admitted.After(closed) {
 		c.Violatef(InvSuspended, "task %d of %s is admitted %v after it was suspended", a.Task, s.ID,
 			a.Admitted.Sub(closed).Round(time.Second))

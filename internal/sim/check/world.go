@@ -10,6 +10,7 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/sim/weather"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
@@ -152,7 +153,7 @@ func (c *Checker) Launched(spec cloud.LaunchSpec, all []*Machine, fresh int) {
 // an attempt that has failed nothing goes on: its machines are kept to be looked at, those too whose own part runs yet.
 func (c *Checker) Unheeded(m *Machine) {
 	s := c.Jobs[record.ClusterJob(m.Cluster)]
-	failed := s != nil && s.clusters[m.Cluster].Outcome == record.OutcomeFailed
+	failed := s != nil && s.clusters[m.Cluster].Outcome == apitypes.OutcomeFailed
 	if !c.Stormy && !failed {
 		c.Violatef(InvNotice, "%s %s is taken, and its agent was not told to save", m.Cluster, m.ID)
 	}
@@ -237,7 +238,7 @@ func (c *Checker) Look() {
 
 func (c *Checker) checkOwned(s *Job, m *Machine) {
 	cl, known := s.clusters[m.Cluster]
-	if known && cl.Outcome == "" && cl.State != record.ClusterReleasing && s.Record.State != record.JobEnding &&
+	if known && cl.Outcome == "" && cl.State != record.ClusterReleasing && s.Record.State != apitypes.JobEnding &&
 		!s.Record.State.Over() || s.lingers(c, m) ||
 		c.sky.Outage(m.Cloud) {
 		c.idle[m] = 0
@@ -279,7 +280,7 @@ func (s *Job) describe() string {
 		}
 	}
 	for i := range s.Record.Tasks {
-		if t, ok := s.Tasks[i]; ok && t.State != record.TaskSucceeded && s.Record.State == record.JobRunning {
+		if t, ok := s.Tasks[i]; ok && t.State != record.TaskSucceeded && s.Record.State == apitypes.JobRunning {
 			fmt.Fprintf(&b, "; task %d %s try %d attempt %d plan %d waiting %d", i, t.State, t.Try, t.Attempt,
 				t.MinPlan, s.waiting[i])
 		}

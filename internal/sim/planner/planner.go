@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/sim/weather"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/capacity"
-	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
@@ -75,7 +75,7 @@ func (c choice) id() string {
 }
 
 // offer is what the cloud is asked for.
-func (c choice) offer() cloud.Offer {
+func (c choice) offer() apitypes.Offer {
 	o := c.Offer(c.spot, c.rate)
 	if c.mine > 0 {
 		o.Reservation, o.Reserved = c.InstanceType+"-"+c.Zone, c.mine
@@ -245,7 +245,7 @@ func (g *planning) blocked(c choice) bool {
 		return false
 	}
 	o := c.offer()
-	return slices.ContainsFunc(g.in.Blocks, func(b record.Block) bool { return b.Covers(o, g.in.Now) })
+	return slices.ContainsFunc(g.in.Blocks, func(b apitypes.Block) bool { return record.Covers(b, o, g.in.Now) })
 }
 
 // choose takes the fastest safe option of each task, then in the order of the DAG a cheaper one wherever the job

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/sim/timeline"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
@@ -68,8 +69,8 @@ func TestABudgetAndABlockAreKept(t *testing.T) {
 	if plan := planOf(t, record.PlanInput{Spec: job, BudgetUSD: &usd}); plan.Status != record.PlanInfeasible {
 		t.Errorf("an hour for 5 cents: %s on %s", plan.Status, plan.Of(0).ID)
 	}
-	block := record.Block{Cloud: "aws", Until: timeline.Beginning().Add(time.Hour)}
-	if plan := planOf(t, record.PlanInput{Spec: job, Blocks: []record.Block{block}}); plan.Of(0).Offer.Cloud == "aws" {
+	block := apitypes.Block{Cloud: "aws", Until: timeline.Beginning().Add(time.Hour)}
+	if plan := planOf(t, record.PlanInput{Spec: job, Blocks: []apitypes.Block{block}}); plan.Of(0).Offer.Cloud == "aws" {
 		t.Errorf("with aws blocked it goes to %s", plan.Of(0).ID)
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
 // Listing is one machine type in one zone, as a world sells it. Prices and sizes are of the real clouds' order; what
@@ -28,8 +28,8 @@ func (l *Listing) ID() string {
 }
 
 // Offer is what is bought on a market, at a price.
-func (l *Listing) Offer(spot bool, usd float64) cloud.Offer {
-	return cloud.Offer{Cloud: l.Cloud, Region: l.Region, Zone: l.Zone, InstanceType: l.InstanceType, Spot: spot,
+func (l *Listing) Offer(spot bool, usd float64) apitypes.Offer {
+	return apitypes.Offer{Cloud: l.Cloud, Region: l.Region, Zone: l.Zone, InstanceType: l.InstanceType, Spot: spot,
 		USDPerHour: usd, Accelerator: l.Accelerator, AccelCount: l.Accelerators}
 }
 

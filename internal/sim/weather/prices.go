@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
@@ -58,7 +59,7 @@ func (s *Sky) Quote(id string, usd float64) {
 }
 
 // ListingOf is the ID of an offer's listing.
-func ListingOf(o cloud.Offer) string {
+func ListingOf(o apitypes.Offer) string {
 	l := Listing{Cloud: o.Cloud, Region: o.Region, Zone: o.Zone, InstanceType: o.InstanceType}
 	return l.ID()
 }

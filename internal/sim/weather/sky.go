@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/sim/timeline"
-	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
 // Sky is what comes and goes by itself: a zone's capacity, a cloud's credentials, prices.
@@ -70,7 +70,7 @@ func (f *front) ill(t time.Time) (ill bool, until time.Time) {
 }
 
 // MarketOf names one offer on one market.
-func MarketOf(o cloud.Offer) string {
+func MarketOf(o apitypes.Offer) string {
 	name := o.Cloud + "/" + o.Region + "/" + o.Zone + "/" + o.InstanceType
 	if o.Spot {
 		return name + "/spot"
@@ -79,7 +79,7 @@ func MarketOf(o cloud.Offer) string {
 }
 
 // Capacity says whether a zone has machines of an offer to give, and until when that stays so.
-func (s *Sky) Capacity(o cloud.Offer, nodes int) (has bool, until time.Time) {
+func (s *Sky) Capacity(o apitypes.Offer, nodes int) (has bool, until time.Time) {
 	of := s.faults.OnDemand
 	if o.Spot {
 		if len(s.traces) > 0 && s.faults.Spot.Well > 0 {
@@ -132,15 +132,15 @@ func (s *Sky) Cut(machine string) bool {
 
 // Rule is weather that a story ordered: what happens to calls that match, until a moment or for a number of calls.
 type Rule struct {
-	Match cloud.Offer // empty fields match everything
-	Any   bool        // both markets; else that of match
-	What  string      // capacity, quota, auth, throttled, transient, unseen, hang
+	Match apitypes.Offer // empty fields match everything
+	Any   bool           // both markets; else that of match
+	What  string         // capacity, quota, auth, throttled, transient, unseen, hang
 	Until time.Time
 	Times int           // calls left; -1 is any number
 	Late  time.Duration // with hang: when the machines appear
 }
 
-func (r *Rule) matches(o cloud.Offer, now time.Time) bool {
+func (r *Rule) matches(o apitypes.Offer, now time.Time) bool {
 	return r.Times != 0 && now.Before(r.Until) &&
 		(r.Match.Cloud == "" || r.Match.Cloud == o.Cloud) && (r.Match.Region == "" || r.Match.Region == o.Region) &&
 		(r.Match.Zone == "" || r.Match.Zone == o.Zone) &&
@@ -148,7 +148,7 @@ func (r *Rule) matches(o cloud.Offer, now time.Time) bool {
 }
 
 // Ordered returns what a story has happen to a launch, the zero rule for nothing.
-func (s *Sky) Ordered(o cloud.Offer) Rule {
+func (s *Sky) Ordered(o apitypes.Offer) Rule {
 	for _, r := range s.Rules {
 		if r.matches(o, s.time.Now) {
 			if r.Times > 0 {

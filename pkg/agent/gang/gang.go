@@ -16,7 +16,6 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/atomicfile"
 	"github.com/tradewind-broker/tradewind/pkg/agent/rsh"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
-	"github.com/tradewind-broker/tradewind/pkg/dag/framework"
 )
 
 // Node is one node of a gang.
@@ -44,17 +43,28 @@ func Nodes(g *wire.Gang) (nodes []Node) {
 	return nodes
 }
 
+// The frameworks whose words are known, as job files have them (dag.Framework). An agent links no part of the job model.
+const (
+	pyTorch    = "pytorch"
+	tensorFlow = "tensorflow"
+	mpi        = "mpi"
+	horovod    = "horovod"
+	ray        = "ray"
+	spark      = "spark"
+	dask       = "dask"
+)
+
 // heads are the names of roles, by framework, that the others look for.
-var heads = map[framework.Framework][]string{
-	framework.Ray: {"head"}, framework.Spark: {"master"}, framework.Dask: {"scheduler"},
-	framework.PyTorch: {"master", "chief", "launcher"},
-	framework.MPI:     {"launcher", "master"}, framework.Horovod: {"launcher", "master", "driver"},
-	framework.TensorFlow: {"chief", "master"},
+var heads = map[string][]string{
+	ray: {"head"}, spark: {"master"}, dask: {"scheduler"},
+	pyTorch: {"master", "chief", "launcher"},
+	mpi:     {"launcher", "master"}, horovod: {"launcher", "master", "driver"},
+	tensorFlow: {"chief", "master"},
 }
 
 // headOf is the member whose first node the others look for: that with the framework's own name, or else the first.
 func headOf(g *wire.Gang) wire.Member {
-	for _, name := range heads[framework.Framework(g.Framework)] {
+	for _, name := range heads[g.Framework] {
 		for _, m := range g.Members {
 			if strings.EqualFold(m.Role, name) {
 				return m
@@ -123,7 +133,7 @@ func Write(g *wire.Gang, rank int, to Files) (map[string]string, error) {
 		fmt.Fprintf(&hosts, "%s %s\n", n.Address, n.Name)
 	}
 	for _, m := range g.Members {
-		name := "TRADEWIND_HOSTS_" + framework.RoleVariable(m.Role)
+		name := "TRADEWIND_HOSTS_" + roleVariable(m.Role)
 		if before := env[name]; before != "" {
 			m.Nodes = append([]string{before}, m.Nodes...)
 		}
@@ -145,10 +155,23 @@ func Write(g *wire.Gang, rank int, to Files) (map[string]string, error) {
 	return env, err
 }
 
+// roleVariable is a role's name as variables have it: in capitals, with _ for what they can not have (dag.RoleVariable).
+func roleVariable(role string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z':
+			return r - 'a' + 'A'
+		case r >= 'A' && r <= 'Z', r >= '0' && r <= '9':
+			return r
+		}
+		return '_'
+	}, role)
+}
+
 // launches says whether a node only starts what runs on the others.
 func launches(g *wire.Gang, n Node) bool {
-	f := framework.Framework(g.Framework)
-	return (f == framework.MPI || f == framework.Horovod) && len(g.Members) > 1 && n.Role == headOf(g).Role
+	f := g.Framework
+	return (f == mpi || f == horovod) && len(g.Members) > 1 && n.Role == headOf(g).Role
 }
 
 // writeRSH writes the program that runs others on the nodes.
@@ -209,8 +232,8 @@ func wordsOf(g *wire.Gang, nodes []Node, self int, env map[string]string) (map[s
 	at := net.JoinHostPort(head, port)
 	own := nodes[self]
 	nic := device(own.Address)
-	switch framework.Framework(g.Framework) {
-	case framework.PyTorch:
+	switch g.Framework {
+	case pyTorch:
 		restarts := ""
 		if g.Most > g.Least { // who loses one that leaves fails as well, and begins again with those that are left
 			restarts = "100"
@@ -230,23 +253,23 @@ func wordsOf(g *wire.Gang, nodes []Node, self int, env map[string]string) (map[s
 			"PET_RDZV_CONF":      host,
 			"GLOO_SOCKET_IFNAME": nic, "NCCL_SOCKET_IFNAME": nic,
 		}), nil
-	case framework.TensorFlow:
+	case tensorFlow:
 		return tfConfig(g, own)
-	case framework.MPI, framework.Horovod:
+	case mpi, horovod:
 		return given(map[string]string{
 			"OMPI_MCA_orte_default_hostfile": env["TRADEWIND_HOSTFILE"], "HYDRA_HOST_FILE": env["TRADEWIND_HOSTFILE"],
 			"OMPI_MCA_plm_rsh_agent": env["TRADEWIND_RSH_AGENT"], "HYDRA_LAUNCHER_EXEC": env["TRADEWIND_RSH_AGENT"],
 			"OMPI_MCA_oob_tcp_if_include": nic, "OMPI_MCA_btl_tcp_if_include": nic,
 			"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "HOROVOD_GLOO_IFACE": nic,
 		}), nil
-	case framework.Ray:
+	case ray:
 		return map[string]string{"RAY_ADDRESS": at}, nil
-	case framework.Spark:
+	case spark:
 		return map[string]string{
 			"SPARK_MASTER": "spark://" + at, "SPARK_MASTER_HOST": head, "SPARK_MASTER_PORT": port,
 			"SPARK_LOCAL_IP": own.Address,
 		}, nil
-	case framework.Dask:
+	case dask:
 		return map[string]string{"DASK_SCHEDULER_ADDRESS": "tcp://" + at}, nil
 	}
 	return nil, nil

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/local"
 )
@@ -219,7 +220,7 @@ func (a *agents) start(ctx context.Context, o wire.PoolOrder, tell func(Event)) 
 		devices[i] = strconv.Itoa(d)
 	}
 	_, err := a.cloud.Launch(ctx, cloud.LaunchSpec{
-		Cluster: name, Nodes: 1, Offer: cloud.Offer{Cloud: cloudName},
+		Cluster: name, Nodes: 1, Offer: apitypes.Offer{Cloud: cloudName},
 		Labels:    map[string]string{devicesLabel: strings.Join(devices, ",")},
 		Bootstrap: cloud.Bootstrap{Endpoint: o.Endpoint, Tokens: []string{o.Token}},
 	})

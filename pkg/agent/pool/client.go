@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
 // Errors after which asking again is of no use, wrapped with the broker's words.
@@ -48,8 +49,8 @@ func newClient(c *http.Client, endpoint string) *client {
 }
 
 // join trades a join token for the machine's own.
-func (c *client) join(ctx context.Context, pool, machine, token string) (wire.PoolToken, error) {
-	var out wire.PoolToken
+func (c *client) join(ctx context.Context, pool, machine, token string) (apitypes.PoolToken, error) {
+	var out apitypes.PoolToken
 	return out, c.post(ctx, wire.PathPoolJoin(pool, machine), token, struct{}{}, &out)
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/clock"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/local"
 )
@@ -290,7 +291,7 @@ func (m *Machine) sync(ctx context.Context, leaving bool) (wire.PoolOrders, erro
 		Ended: ended, Leaving: leaving}
 	orders, err := m.client.sync(ctx, m.cfg.Pool, m.cfg.Name, m.memory.Token.Token, r)
 	if errors.Is(err, ErrRefused) && m.cfg.Invite != nil && !leaving {
-		m.memory.Token = wire.PoolToken{}
+		m.memory.Token = apitypes.PoolToken{}
 		if err := m.join(ctx); err != nil {
 			return orders, err
 		}

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/tradewind-broker/tradewind/internal/atomicfile"
-	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
 // memoryName is the file in a machine's folder that says as what it has joined. It holds the token: its owner alone
@@ -18,10 +18,10 @@ const memoryName = "joined.json"
 
 // memory is what a machine knows of itself from one process to the next.
 type memory struct {
-	Broker  string         `json:"broker"`
-	Pool    string         `json:"pool"`
-	Machine string         `json:"machine"`
-	Token   wire.PoolToken `json:"token"`
+	Broker  string             `json:"broker"`
+	Pool    string             `json:"pool"`
+	Machine string             `json:"machine"`
+	Token   apitypes.PoolToken `json:"token"`
 }
 
 // recall reads the memory in a folder; it is empty where there is none, or where it is of another pool, machine or

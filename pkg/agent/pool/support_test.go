@@ -25,6 +25,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/proc"
 	"github.com/tradewind-broker/tradewind/pkg/agent/token"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
 // residentEnv makes this test's program a machine's process: its value is where it joins, and its folder.
@@ -136,14 +137,14 @@ func (o *owner) order(clusters ...string) {
 	o.update(func() { o.orders = orders })
 }
 
-func (o *owner) mint(machine string) wire.PoolToken {
+func (o *owner) mint(machine string) apitypes.PoolToken {
 	o.minted++ // each is another
 	now, until := time.Now(), time.Now().Add(time.Hour+time.Duration(o.minted)*time.Second)
 	text, err := token.MintPool(o.key, wire.PoolClaims{Pool: "lab", Machine: machine, Joined: now, Expires: until})
 	if err != nil {
 		o.t.Error(err)
 	}
-	return wire.PoolToken{Token: text, Expires: until}
+	return apitypes.PoolToken{Token: text, Expires: until}
 }
 
 // ServeHTTP implements http.Handler.

@@ -31,8 +31,8 @@ import (
 	"slices"
 	"strings"
 
-	where "github.com/tradewind-broker/tradewind/internal/inside"
 	"github.com/tradewind-broker/tradewind/pkg/grant"
+	"github.com/tradewind-broker/tradewind/pkg/pack"
 )
 
 // Errors of this package, wrapped with the file they are about.
@@ -296,14 +296,14 @@ func isDigest(text string) bool {
 
 // inside says whether p is a relative path that stays below where it starts, spelled the only way.
 func inside(p string) error {
-	if !where.Path(p) {
+	if !pack.Inside(p) {
 		return fmt.Errorf("path %q %w", p, ErrLeaves)
 	}
 	return nil
 }
 
 // linkInside says whether a link at p to target points below the directory that p is relative to.
-func linkInside(p, target string) bool { return where.Link(p, filepath.ToSlash(target)) }
+func linkInside(p, target string) bool { return pack.LinkInside(p, filepath.ToSlash(target)) }
 
 // throughLink names a path of m that leads through one of its links, which could take it anywhere; "" when there is
 // none.

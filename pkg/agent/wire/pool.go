@@ -3,6 +3,8 @@ package wire
 import (
 	"net/url"
 	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
 // A machine of a pool is not bought: it comes. Its resident process joins with a token that the pool's owner was given,
@@ -38,12 +40,6 @@ type PoolClaims struct {
 
 // PoolTokenTick is to what a token's times are kept.
 const PoolTokenTick = time.Second
-
-// PoolToken is a token with the time until which it is good, on the broker's clock.
-type PoolToken struct {
-	Token   string    `json:"token" doc:"The secret"`
-	Expires time.Time `json:"expires" doc:"Until when it is good, on the broker's clock"`
-}
 
 // PoolCapacity is what a machine has, or what one agent holds of it.
 type PoolCapacity struct {
@@ -86,7 +82,7 @@ type PoolOrders struct {
 	After    time.Duration `json:"after" doc:"How soon to sync again, nanoseconds"`
 	Draining bool          `json:"draining,omitempty" doc:"Nothing new will come"`
 	// Token is to be used from now on; nil leaves the one that was sent.
-	Token *PoolToken `json:"token,omitempty" doc:"A new token, when the one that was sent is getting old"`
+	Token *apitypes.PoolToken `json:"token,omitempty" doc:"A new token, when the one that was sent is getting old"`
 }
 
 // PoolOrder is one agent that should run, with all that it needs to dial home.

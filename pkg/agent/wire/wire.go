@@ -1,7 +1,7 @@
 // Package wire is the protocol between a machine's agent and the broker's API.
 // The agent dials out over HTTP with a token scoped to its cluster and rank;
-// nothing dials in. The package has no dependencies beyond a type that hides
-// what it holds, so that both sides, and the simulator, share the same types.
+// nothing dials in. The package has next to no dependencies, so
+// that both sides, and the simulator, share the same types.
 //
 // Order of a node's life: hello, whose answer may be the work already, else it is polled until it says run; reports
 // follow (started, checkpointed, succeeded or failed); work goes on being
@@ -13,8 +13,6 @@ import (
 	"net/url"
 	"path"
 	"time"
-
-	"github.com/tradewind-broker/tradewind/internal/hidden"
 )
 
 // Paths of the API, under the broker's endpoint. The cluster and rank are in the token.
@@ -140,7 +138,7 @@ type Assignment struct {
 	Env   map[string]string `json:"env,omitempty"`
 	// Secrets are variables over Env that are kept by nobody but the task's own processes. What the task prints of them
 	// is masked, and nothing prints the rest.
-	Secrets hidden.Values `json:"secrets,omitempty"`
+	Secrets Secrets `json:"secrets,omitempty"`
 	// Refused says that the task's secrets cannot be had, and why: it fails before anything is staged.
 	Refused string `json:"refused,omitempty"`
 	// Image is the container image in which Setup and Run run; empty is the machine itself.

@@ -25,9 +25,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/api"
 	"github.com/tradewind-broker/tradewind/pkg/api/logstore"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
 	"github.com/tradewind-broker/tradewind/pkg/clock"
@@ -177,13 +177,13 @@ func (w *World) Submit(spec *dag.Job) string {
 }
 
 // Task returns a task of a job as users see it.
-func (w *World) Task(job, name string) view.TaskView {
+func (w *World) Task(job, name string) apitypes.TaskView {
 	w.t.Helper()
 	d, err := w.Broker.JobDetail(context.Background(), job)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	i := slices.IndexFunc(d.TaskList, func(t view.TaskView) bool { return t.Name == name })
+	i := slices.IndexFunc(d.TaskList, func(t apitypes.TaskView) bool { return t.Name == name })
 	if i < 0 {
 		w.t.Fatalf("job %s has no task %s", job, name)
 	}

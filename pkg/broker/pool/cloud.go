@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
@@ -21,7 +22,7 @@ type Cloud struct{ b *Keeper }
 var _ cloud.Cloud = Cloud{}
 
 // Name implements cloud.Cloud.
-func (Cloud) Name() string { return record.PoolCloud }
+func (Cloud) Name() string { return apitypes.PoolCloud }
 
 // Launch implements cloud.Cloud: it confirms that schedule's assignments of the cluster are there, all of them. Where
 // they are not, it was terminated, and the task has to be scheduled again.
@@ -30,16 +31,16 @@ func (c Cloud) Launch(ctx context.Context, spec cloud.LaunchSpec) (found []cloud
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if spec.Cluster == "" || spec.Nodes < 1 || spec.Offer.Cloud != record.PoolCloud || spec.Offer.Region == "" ||
+	if spec.Cluster == "" || spec.Nodes < 1 || spec.Offer.Cloud != apitypes.PoolCloud || spec.Offer.Region == "" ||
 		len(spec.Bootstrap.Tokens) != spec.Nodes {
-		return nil, cloud.Errorf(record.PoolCloud, cloud.Invalid, "BadRequest",
+		return nil, cloud.Errorf(apitypes.PoolCloud, cloud.Invalid, "BadRequest",
 			"a cluster of a pool has a name, a pool, nodes and a token for each")
 	}
 	if found, err = c.list(ctx, spec.Offer.Region, spec.Cluster); err != nil {
 		return nil, err
 	}
 	if len(found) != spec.Nodes {
-		return nil, cloud.Errorf(record.PoolCloud, cloud.Invalid, "NotAssigned",
+		return nil, cloud.Errorf(apitypes.PoolCloud, cloud.Invalid, "NotAssigned",
 			"%d machines of %s are assigned to %s, not %d", len(found), spec.Offer.Region, spec.Cluster, spec.Nodes)
 	}
 	for i := range found {
@@ -125,7 +126,7 @@ func (c Cloud) list(ctx context.Context, pool, cluster string) ([]cloud.Machine,
 				}
 				x := cloud.Machine{
 					ID: m.ID, Cluster: use.Cluster, Rank: use.Rank, State: cloud.Running, Launched: use.Since,
-					Offer: cloud.Offer{Cloud: record.PoolCloud, Region: pool, InstanceType: m.Type,
+					Offer: apitypes.Offer{Cloud: apitypes.PoolCloud, Region: pool, InstanceType: m.Type,
 						Accelerator: use.Hold.Accelerator, AccelCount: use.Hold.Accelerators},
 				}
 				if now.Sub(part.Seen[m.ID]) > c.b.Config.Pool.LostAfter {
@@ -176,7 +177,7 @@ func attemptOf(u *unit.Unit, id string) (cl record.Cluster, waits bool, err erro
 	if err != nil || found || !ok {
 		return cl, false, err
 	}
-	a, found, err := book.Get[record.Attempt](u, record.AttemptKey(record.ClusterJob(id), task, number))
+	a, found, err := book.Get[apitypes.Attempt](u, record.AttemptKey(record.ClusterJob(id), task, number))
 	return cl, found && a.Outcome == "", err
 }
 
@@ -212,7 +213,7 @@ func typed(err *error) {
 	if *err == nil || errors.As(*err, &is) {
 		return
 	}
-	e := cloud.Errorf(record.PoolCloud, cloud.Transient, "Store", "%v", *err)
+	e := cloud.Errorf(apitypes.PoolCloud, cloud.Transient, "Store", "%v", *err)
 	if errors.Is(*err, store.ErrThrottled) {
 		e.Kind = cloud.Throttled
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
@@ -51,15 +52,15 @@ type poolHarness struct {
 
 func (h *poolHarness) Cloud() cloud.Cloud { return h.Driver }
 
-func (h *poolHarness) Offer() cloud.Offer {
-	return cloud.Offer{Cloud: record.PoolCloud, Region: "lab", InstanceType: DefaultMachineType}
+func (h *poolHarness) Offer() apitypes.Offer {
+	return apitypes.Offer{Cloud: apitypes.PoolCloud, Region: "lab", InstanceType: DefaultMachineType}
 }
 
 func (h *poolHarness) Bootstrap(_ string, nodes int) cloud.Bootstrap {
 	return cloud.Bootstrap{Tokens: make([]string, nodes)}
 }
 
-func (h *poolHarness) Fail(cloud.Offer, *cloud.Error) bool { return false }
+func (h *poolHarness) Fail(apitypes.Offer, *cloud.Error) bool { return false }
 
 func (h *poolHarness) Settle(context.Context) {}
 
@@ -114,7 +115,7 @@ type assigning struct {
 
 func (a assigning) Launch(ctx context.Context, spec cloud.LaunchSpec) (machines []cloud.Machine, err error) {
 	defer typed(&err)
-	if spec.Cluster != "" && spec.Nodes > 0 && spec.Offer.Cloud == record.PoolCloud && len(spec.Bootstrap.Tokens) == spec.Nodes && ctx.Err() == nil {
+	if spec.Cluster != "" && spec.Nodes > 0 && spec.Offer.Cloud == apitypes.PoolCloud && len(spec.Bootstrap.Tokens) == spec.Nodes && ctx.Err() == nil {
 		if err := a.h.assign(ctx, spec); err != nil {
 			return nil, err
 		}

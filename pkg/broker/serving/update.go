@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/attempt"
 	"github.com/tradewind-broker/tradewind/pkg/broker/history"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
@@ -32,10 +33,10 @@ func Update(ctx context.Context, l *unit.Loader, w Wanted) (job record.Job, err 
 		if job, err = view.LoadJob(u, w.Job); err != nil {
 			return err
 		}
-		if job.State == record.JobEnding || job.State.Over() {
+		if job.State == apitypes.JobEnding || job.State.Over() {
 			return fmt.Errorf("job %s: %w", w.Job, record.ErrOver)
 		}
-		if !job.Heard.First(w.Key) {
+		if !record.FirstHeard(&job.Heard, w.Key) {
 			return record.ErrSkip
 		}
 		old, err := u.Spec(job)

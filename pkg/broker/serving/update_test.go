@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
@@ -23,9 +24,9 @@ func TestAnUpdateThatWasPassedOverGoesOn(t *testing.T) {
 		{Name: "web.1", Run: "x", Nodes: 1, Service: &dag.Service{Of: "web"}},
 	}}
 	job := record.Job{
-		ID: "j", Name: "j", Queue: "q", State: record.JobWaiting, Tasks: 2, Serves: true,
+		ID: "j", Name: "j", Queue: "q", State: apitypes.JobWaiting, Tasks: 2, Serves: true,
 		Plan:   record.Blob{Version: 3, Name: "plan"},
-		Update: record.Update{Spec: 2, Before: 1, Plan: 3, Since: now},
+		Update: apitypes.Update{Spec: 2, Before: 1, Plan: 3, Since: now},
 	}
 	put := func(t *testing.T, fill func(*unit.Unit, *record.Decision) error) {
 		t.Helper()
@@ -78,7 +79,7 @@ func TestAnUpdateThatWasPassedOverGoesOn(t *testing.T) {
 		t.Error("a step is taken while the job waits")
 	}
 	put(t, func(_ *unit.Unit, d *record.Decision) error {
-		job.State = record.JobRunning
+		job.State = apitypes.JobRunning
 		d.PutJob(job)
 		return nil
 	})
@@ -119,7 +120,7 @@ func TestAnUpdateKeepsWhatWasLearnedOfOtherTasks(t *testing.T) {
 			return err
 		}
 		d.PutJob(record.Job{
-			ID: "j", Name: "j", Queue: "q", State: record.JobRunning, Tasks: 3, Serves: true, Spec: p.Blob,
+			ID: "j", Name: "j", Queue: "q", State: apitypes.JobRunning, Tasks: 3, Serves: true, Spec: p.Blob,
 		})
 		return u.Apply(d)
 	})

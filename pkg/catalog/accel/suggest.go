@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tradewind-broker/tradewind/internal/suggest"
+	"github.com/tradewind-broker/tradewind/internal/fault"
 )
 
 const maxSuggestions = 3
@@ -30,7 +30,7 @@ func suggestions(squeezed string) []string {
 	tolerance := max(1, len(squeezed)/3) // one edit of short names, about a third of longer ones
 	best := make(map[string]int)
 	for spelling, name := range spellings() {
-		d := suggest.Distance(squeezed, spelling, tolerance)
+		d := fault.Distance(squeezed, spelling, tolerance)
 		if strings.HasPrefix(squeezed, spelling) && len(spelling) >= 3 {
 			// h100-sxm5-foo: the model is there, with a suffix nobody knows.
 			d = min(d, 1)

@@ -15,7 +15,6 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/internal/recorded"
 
 	"github.com/tradewind-broker/tradewind/internal/fault"
-	"github.com/tradewind-broker/tradewind/internal/suggest"
 )
 
 // reader reads Pegasus DAX as a stream of elements. Of the schemas dax-2.1 and dax-3.6 it takes
@@ -345,7 +344,7 @@ func (r *reader) readUses(task int, e xml.StartElement, path string) error {
 			"/@link",
 			fault.New(
 				"unknown link "+fault.Quote(link),
-				suggest.OneOf(link, []string{"input", "output", "inout", "none", "checkpoint"}),
+				fault.OneOf(link, []string{"input", "output", "inout", "none", "checkpoint"}),
 			),
 		)
 	}
@@ -396,7 +395,7 @@ func (r *reader) readChild(e xml.StartElement) error {
 		return r.fault(
 			path+"/@ref",
 			"there is no job "+fault.Quote(ref)+" above",
-			suggest.DidYouMean(ref, slices.Sorted(maps.Keys(r.importer.ByID))),
+			fault.DidYouMean(ref, slices.Sorted(maps.Keys(r.importer.ByID))),
 		)
 	}
 	parents := 0

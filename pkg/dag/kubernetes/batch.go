@@ -4,7 +4,6 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/tradewind-broker/tradewind/internal/fault"
-	"github.com/tradewind-broker/tradewind/internal/suggest"
 	"github.com/tradewind-broker/tradewind/internal/yamlfile"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/dag/kubernetes/podtext"
@@ -39,7 +38,7 @@ func (r *reader) batchSpec(n *yaml.Node, indexed bool) (*batch, error) {
 			s, err := r.Text(n)
 			b.indexed = s == "Indexed"
 			if err == nil {
-				err = suggest.Check("completion mode", s, "NonIndexed", "Indexed")
+				err = fault.CheckWord("completion mode", s, "NonIndexed", "Indexed")
 			}
 			return err
 		},

@@ -6,7 +6,6 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/tradewind-broker/tradewind/internal/fault"
-	"github.com/tradewind-broker/tradewind/internal/suggest"
 	"github.com/tradewind-broker/tradewind/internal/yamlfile"
 	"github.com/tradewind-broker/tradewind/pkg/dag/kubernetes/podtext"
 )
@@ -67,7 +66,7 @@ func (r *reader) jobSetSpec(n *yaml.Node, name string) (*jobSet, error) {
 						r.warn(n, "is not acted on: what does not wait for another's end starts together")
 					}
 					if err == nil {
-						err = suggest.Check("order", order, "AnyOrder", "InOrder")
+						err = fault.CheckWord("order", order, "AnyOrder", "InOrder")
 					}
 					return err
 				},
@@ -80,7 +79,7 @@ func (r *reader) jobSetSpec(n *yaml.Node, name string) (*jobSet, error) {
 					op, err := r.Text(n)
 					s.any = op == "Any"
 					if err == nil {
-						err = suggest.Check("operator", op, "All", "Any")
+						err = fault.CheckWord("operator", op, "All", "Any")
 					}
 					return err
 				},
@@ -137,7 +136,7 @@ func (r *reader) replicatedJob(n *yaml.Node) (*setRole, error) {
 					p.ready = append(p.ready, name)
 					r.warn(n, "is not acted on: what waits for another's start starts together with it")
 				default:
-					return suggest.Check("status", status, "Complete", "Ready")
+					return fault.CheckWord("status", status, "Complete", "Ready")
 				}
 				return nil
 			})

@@ -8,7 +8,6 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/tradewind-broker/tradewind/internal/fault"
-	"github.com/tradewind-broker/tradewind/internal/suggest"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/dag/kubernetes/podtext"
 )
@@ -85,7 +84,7 @@ func (r *reader) replicaSpec(t *training, n *yaml.Node, job, name string) error 
 				p.retries = 0
 			}
 			if err == nil {
-				err = suggest.Check("restart policy", s, "Never", "OnFailure", "Always", "ExitCode")
+				err = fault.CheckWord("restart policy", s, "Never", "OnFailure", "Always", "ExitCode")
 			}
 			return err
 		},

@@ -14,7 +14,6 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/tradewind-broker/tradewind/internal/fault"
-	"github.com/tradewind-broker/tradewind/internal/suggest"
 	"github.com/tradewind-broker/tradewind/internal/yamlfile"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/dag/kubernetes/podtext"
@@ -283,8 +282,8 @@ func (r *reader) readDocument(d *document, known map[string]workload) error {
 		}
 		for _, known := range slices.Sorted(mapKeys(known)) {
 			group, name, _ := strings.Cut(known, "/")
-			if name == d.kind && suggest.Distance(group, d.group, 4) <= 4 || group == d.group &&
-				suggest.Distance(name, d.kind, 2) <= 2 {
+			if name == d.kind && fault.Distance(group, d.group, 4) <= 4 || group == d.group &&
+				fault.Distance(name, d.kind, 2) <= 2 {
 				of := group + "/…"
 				if group == "" {
 					of = "v1"

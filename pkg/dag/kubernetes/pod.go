@@ -7,7 +7,6 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/tradewind-broker/tradewind/internal/fault"
-	"github.com/tradewind-broker/tradewind/internal/suggest"
 	"github.com/tradewind-broker/tradewind/internal/yamlfile"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/dag/kubernetes/podtext"
@@ -84,7 +83,7 @@ func (r *reader) podSpec(p *pod, n *yaml.Node) error {
 		"priorityClassName": func(_ *podParts, n *yaml.Node) error { return r.takePriority(n) },
 		"restartPolicy": func(p *podParts, n *yaml.Node) (err error) {
 			if p.restart, err = r.Text(n); err == nil {
-				err = suggest.Check("restart policy", p.restart, "Never", "OnFailure", "Always")
+				err = fault.CheckWord("restart policy", p.restart, "Never", "OnFailure", "Always")
 			}
 			return err
 		},

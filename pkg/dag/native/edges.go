@@ -10,7 +10,6 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/tradewind-broker/tradewind/internal/fault"
-	"github.com/tradewind-broker/tradewind/internal/suggest"
 	"github.com/tradewind-broker/tradewind/internal/yamlfile"
 )
 
@@ -214,7 +213,7 @@ func (r *reader) addEdge(from string, n *yaml.Node, e dag.Edge, l link) error {
 	}
 	if !ok {
 		known := slices.AppendSeq(slices.Collect(maps.Keys(r.index)), maps.Keys(r.gang))
-		hint := suggest.DidYouMean(from, slices.Sorted(slices.Values(known)))
+		hint := fault.DidYouMean(from, slices.Sorted(slices.Values(known)))
 		if hint == "" {
 			hint = "tasks are named by their keys under tasks"
 		}

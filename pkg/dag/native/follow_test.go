@@ -14,6 +14,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/dag/native"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
@@ -111,7 +112,7 @@ func TestMarshalledImportsFollowTheSchema(t *testing.T) {
 			t.Error(err)
 			continue
 		}
-		data, err := native.Marshal(j)
+		data, err := dag.Marshal(j)
 		if err != nil {
 			t.Error(err)
 			continue

@@ -401,30 +401,3 @@ func (r *reader) readReaction(event dag.Happening, n *yaml.Node) (dag.Reaction, 
 	}
 	return reaction, reaction.Check()
 }
-
-// writeOn writes reactions as they are read.
-func writeOn(on []dag.Reaction) *mapping {
-	m := block()
-	for i, r := range on {
-		if slices.ContainsFunc(on[:i], func(before dag.Reaction) bool { return before.Event == r.Event }) {
-			continue
-		}
-		var list []*yaml.Node
-		for _, r := range on[i:] {
-			if r.Event != on[i].Event {
-				continue
-			}
-			one := flow()
-			one.text("action", string(r.Action))
-			one.count("limit", r.Limit)
-			var codes []*yaml.Node
-			for _, code := range r.ExitCodes {
-				codes = append(codes, plain(fmt.Sprint(code)))
-			}
-			one.list("exitCodes", codes)
-			list = append(list, one.node)
-		}
-		m.list(string(r.Event), list)
-	}
-	return m
-}

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/tradewind-broker/tradewind/pkg/dag"
-	"github.com/tradewind-broker/tradewind/pkg/dag/framework"
 	"github.com/tradewind-broker/tradewind/pkg/dag/native"
 )
 
@@ -38,7 +37,7 @@ func TestRolesAreTasksOfOneGang(t *testing.T) {
 	}
 	chief, worker := j.Tasks[1], j.Tasks[2]
 	if chief.Name != "train.chief" || worker.Name != "train.worker" || chief.Gang != "train" || worker.Gang != "train" ||
-		worker.Role != "worker" || chief.Framework != framework.TensorFlow {
+		worker.Role != "worker" || chief.Framework != dag.TensorFlow {
 		t.Fatalf("read %+v and %+v", chief, worker)
 	}
 	if chief.Nodes != 1 || worker.Nodes != 1000 || worker.Retries != 1 || chief.Resources[0].CPUs.Min != 2 ||
@@ -67,7 +66,7 @@ func TestRolesAreTasksOfOneGang(t *testing.T) {
 	if p := g.Parents(4); !reflect.DeepEqual(p, []int32{1, 2}) {
 		t.Errorf("who waits for the gang waits for %v", p)
 	}
-	text, err := native.Marshal(j)
+	text, err := dag.Marshal(j)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +113,7 @@ tasks:
 				t.Errorf("%s: %+v", words, of)
 			}
 		}
-		written, err := native.Marshal(j)
+		written, err := dag.Marshal(j)
 		if err != nil {
 			t.Fatal(err)
 		}

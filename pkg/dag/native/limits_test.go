@@ -68,7 +68,7 @@ func TestLargeJobsReadBackTheSame(t *testing.T) {
 			j.Tasks = append(j.Tasks, task)
 		}
 		dagtest.ReadBack(t, j)
-		if text, err := native.Marshal(j); err != nil || strings.Contains(string(text), "{}") && n > 1 {
+		if text, err := dag.Marshal(j); err != nil || strings.Contains(string(text), "{}") && n > 1 {
 			t.Errorf("%d tasks: %v, and an empty mapping", n, err)
 		}
 	}

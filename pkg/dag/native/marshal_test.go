@@ -9,7 +9,6 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/dag/internal/dagtest"
-	"github.com/tradewind-broker/tradewind/pkg/dag/native"
 )
 
 func TestMarshalledJobsReadBackTheSame(t *testing.T) {
@@ -37,7 +36,7 @@ func TestJobsSurviveJSON(t *testing.T) {
 }
 
 func TestInvalidJobsAreNotMarshalled(t *testing.T) {
-	if _, err := native.Marshal(&dag.Job{Name: "x", Objective: dag.MinimizeCost}); err == nil {
+	if _, err := dag.Marshal(&dag.Job{Name: "x", Objective: dag.MinimizeCost}); err == nil {
 		t.Error("a job without tasks was written")
 	}
 }

@@ -14,19 +14,15 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/tradewind-broker/tradewind/internal/fault"
-	"github.com/tradewind-broker/tradewind/internal/suggest"
 	"github.com/tradewind-broker/tradewind/internal/yamlfile"
 )
-
-// APIVersion is what apiVersion must say in the native form.
-const APIVersion = "tradewind/v1"
 
 // Looks says whether a document means to be in the native form: a misspelled apiVersion, or
 // tasks without one, get the native reader's errors.
 func Looks(doc *yaml.Node) bool {
 	for i := 0; i < len(doc.Content); i += 2 {
 		key := doc.Content[i].Value
-		if key == "tasks" || suggest.Nearest(key, []string{"apiVersion"}) != "" {
+		if key == "tasks" || fault.Nearest(key, []string{"apiVersion"}) != "" {
 			return true
 		}
 	}
@@ -120,7 +116,7 @@ func (r *reader) read(doc *yaml.Node) error {
 		}
 	}
 	if !slices.ContainsFunc(entries, func(e yamlfile.Entry) bool { return e.Key == "apiVersion" }) {
-		return fault.Within("apiVersion", r.Fault(doc, "is missing", "add apiVersion: "+APIVersion))
+		return fault.Within("apiVersion", r.Fault(doc, "is missing", "add apiVersion: "+dag.APIVersion))
 	}
 	if r.tasks == nil {
 		return fault.Within("tasks", r.Fault(doc, "is missing", "a job has at least one task"))
@@ -175,8 +171,8 @@ func (r *reader) readVersion(n *yaml.Node) error {
 	if err != nil {
 		return err
 	}
-	if s != APIVersion {
-		return r.Fault(n, fault.Quote(s)+" is not a version that is read here", "write "+APIVersion)
+	if s != dag.APIVersion {
+		return r.Fault(n, fault.Quote(s)+" is not a version that is read here", "write "+dag.APIVersion)
 	}
 	return nil
 }

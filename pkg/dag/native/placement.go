@@ -7,7 +7,6 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/tradewind-broker/tradewind/internal/fault"
-	"github.com/tradewind-broker/tradewind/internal/suggest"
 	"github.com/tradewind-broker/tradewind/internal/yamlfile"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
@@ -197,7 +196,7 @@ func (r *reader) jobPlacement() error {
 			tasks := r.named(name)
 			if tasks == nil {
 				known := slices.AppendSeq(slices.Collect(maps.Keys(r.index)), maps.Keys(r.gang))
-				hint := suggest.DidYouMean(name, slices.Sorted(slices.Values(known)))
+				hint := fault.DidYouMean(name, slices.Sorted(slices.Values(known)))
 				return fault.Within("placement"+fault.Index(n)+".of"+fault.Index(k),
 					r.Fault(nodes[n], "no task is called "+fault.Quote(name), hint))
 			}
@@ -216,33 +215,4 @@ func (r *reader) jobPlacement() error {
 		}
 	}
 	return nil
-}
-
-func writeLabels(labels map[string]string) *mapping {
-	m := flow()
-	for _, k := range slices.Sorted(maps.Keys(labels)) {
-		m.add(k, text(labels[k]))
-	}
-	return m
-}
-
-// writePlacement writes rules as they are read.
-func writePlacement(rules []dag.Placement) (list []*yaml.Node) {
-	for i := range rules {
-		p, m := &rules[i], flow()
-		m.text("spread", string(p.Spread))
-		m.count("max", p.Max)
-		m.text("pack", string(p.Pack))
-		m.part("apart", writeLabels(p.Apart))
-		m.text("by", string(p.By))
-		if len(p.Of) > 0 {
-			names := &yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle}
-			for _, name := range p.Of {
-				names.Content = append(names.Content, text(name))
-			}
-			m.add("of", names)
-		}
-		list = append(list, m.node)
-	}
-	return list
 }

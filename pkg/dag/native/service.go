@@ -190,29 +190,3 @@ func (r *reader) finishServices(doc *yaml.Node) error {
 	}
 	return fault.At(r.origin.Tasks[task], fault.Within(fmt.Sprintf("tasks.%s.service", r.parts[task].path), err))
 }
-
-// writeService writes one replica as it is read.
-func writeService(s *dag.Service) *mapping {
-	m := flow()
-	if s == nil {
-		return m
-	}
-	m.text("of", s.Of)
-	m.count("port", s.Port)
-	is, r := flow(), &s.Readiness
-	is.text("path", r.Path)
-	is.text("post", r.Post)
-	headers := flow()
-	for _, name := range slices.Sorted(maps.Keys(r.Headers)) {
-		headers.add(name, text(r.Headers[name]))
-	}
-	is.part("headers", headers)
-	if r.InitialDelay > 0 {
-		is.add("initialDelay", plain(dag.FormatDuration(r.InitialDelay)))
-	}
-	if r.Timeout > 0 {
-		is.add("timeout", plain(dag.FormatDuration(r.Timeout)))
-	}
-	m.part("readiness", is)
-	return m
-}

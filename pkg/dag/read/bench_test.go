@@ -63,7 +63,7 @@ func BenchmarkMarshal(b *testing.B) {
 	j, _ := benchmarkJob(b)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := native.Marshal(j); err != nil {
+		if _, err := dag.Marshal(j); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -71,7 +71,7 @@ func BenchmarkMarshal(b *testing.B) {
 
 func BenchmarkReadNative(b *testing.B) {
 	j, _ := benchmarkJob(b)
-	data, err := native.Marshal(j)
+	data, err := dag.Marshal(j)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/tradewind-broker/tradewind/pkg/dag"
-	"github.com/tradewind-broker/tradewind/pkg/dag/native"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
 
@@ -21,7 +20,7 @@ func ExampleJob() {
 		fmt.Println(err)
 		return
 	}
-	text, err := native.Marshal(job)
+	text, err := dag.Marshal(job)
 	if err != nil {
 		fmt.Println(err)
 		return

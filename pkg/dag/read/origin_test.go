@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/tradewind-broker/tradewind/pkg/dag"
-	"github.com/tradewind-broker/tradewind/pkg/dag/native"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
 
@@ -100,7 +99,7 @@ resources:
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := native.Marshal(first)
+	text, err := dag.Marshal(first)
 	if err != nil {
 		t.Fatal(err)
 	}

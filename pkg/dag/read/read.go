@@ -109,7 +109,7 @@ func parseYAML(name string, data []byte, env map[string]string) (*dag.Job, error
 		err = from.Fault(
 			first,
 			"is in none of the forms that Tradewind reads",
-			"begin a job with apiVersion: "+native.APIVersion+
+			"begin a job with apiVersion: "+dag.APIVersion+
 				"; SkyPilot YAML, WfFormat JSON, Pegasus DAX and Kubernetes manifests are read too",
 		)
 	}

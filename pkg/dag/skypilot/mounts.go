@@ -11,7 +11,6 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/tradewind-broker/tradewind/internal/fault"
-	"github.com/tradewind-broker/tradewind/internal/suggest"
 	"github.com/tradewind-broker/tradewind/internal/yamlfile"
 )
 
@@ -119,7 +118,7 @@ func (r *reader) forStorage() yamlfile.Fields[*skyStorage] {
 			func(s *skyStorage) *string { return &s.store },
 			func(s string) (string, error) {
 				s = strings.ToLower(s)
-				return s, suggest.Check(
+				return s, fault.CheckWord(
 					"store",
 					s,
 					"s3",
@@ -136,7 +135,7 @@ func (r *reader) forStorage() yamlfile.Fields[*skyStorage] {
 		),
 		"mode": yamlfile.TextField(y, func(s *skyStorage) *string { return &s.mode }, func(s string) (string, error) {
 			s = strings.ToUpper(s)
-			return s, suggest.Check("mode", s, "MOUNT", "COPY", "MOUNT_CACHED")
+			return s, fault.CheckWord("mode", s, "MOUNT", "COPY", "MOUNT_CACHED")
 		}),
 		"type": func(s *skyStorage, n *yaml.Node) error {
 			text, err := r.Text(n)

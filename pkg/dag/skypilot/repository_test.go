@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/tradewind-broker/tradewind/pkg/dag"
-	"github.com/tradewind-broker/tradewind/pkg/dag/native"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
 
@@ -19,7 +18,7 @@ func TestAWorkdirMayBeARepository(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := native.Marshal(j)
+		again, err := dag.Marshal(j)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,7 +11,6 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/tradewind-broker/tradewind/internal/fault"
-	"github.com/tradewind-broker/tradewind/internal/suggest"
 	"github.com/tradewind-broker/tradewind/internal/yamlfile"
 )
 
@@ -126,7 +125,7 @@ func (r *reader) readHeader(doc *yaml.Node) (bool, error) {
 				return err
 			}
 			r.parallel = s == "parallel"
-			return suggest.Check("execution", s, "serial", "parallel")
+			return fault.CheckWord("execution", s, "serial", "parallel")
 		},
 		"primary_tasks":     r.ignoredOfJob("primary_tasks"),
 		"termination_delay": r.ignoredOfJob("termination_delay"),

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/tradewind-broker/tradewind/internal/fault"
-	"github.com/tradewind-broker/tradewind/internal/suggest"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
@@ -43,7 +42,7 @@ func readDependency(r *reader, s string) error {
 				"afterok, or retries: of the task that may fail")
 		default:
 			return fault.New(fault.Quote(kind)+" is no dependency",
-				suggest.OneOf(kind, []string{"afterok", "aftercorr", "singleton"}))
+				fault.OneOf(kind, []string{"afterok", "aftercorr", "singleton"}))
 		}
 		r.after = append(r.after, d)
 	}
@@ -176,7 +175,7 @@ func (l *link) named(name string, links []*link) (found *link, err error) {
 		}
 	}
 	if found == nil {
-		err = fault.New("there is no script "+fault.Quote(name), suggest.OneOf(name, names))
+		err = fault.New("there is no script "+fault.Quote(name), fault.OneOf(name, names))
 	}
 	return found, err
 }

@@ -18,9 +18,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/fault"
-	"github.com/tradewind-broker/tradewind/internal/suggest"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
-	"github.com/tradewind-broker/tradewind/pkg/dag/framework"
 )
 
 const mark = "#SBATCH"
@@ -153,7 +151,7 @@ func (r *reader) options(words []string) error {
 
 func (r *reader) unknown(name string) error {
 	hint := "options that are: docs/from-slurm.md"
-	if near := suggest.Nearest(strings.TrimPrefix(name, "--"), slices.Sorted(maps.Keys(options))); near != "" {
+	if near := fault.Nearest(strings.TrimPrefix(name, "--"), slices.Sorted(maps.Keys(options))); near != "" {
 		hint = "did you mean --" + near + "?"
 	}
 	return fault.New(name+" is not known here", hint)
@@ -264,7 +262,7 @@ func (r *reader) build(script string) error {
 func (r *reader) add(name string, t dag.Task, nodes int) {
 	t.Name = dag.ToName(name, "job")
 	if nodes > 1 {
-		t.Gang, t.Role, t.Framework, t.Nodes = t.Name, "launcher", framework.MPI, 1
+		t.Gang, t.Role, t.Framework, t.Nodes = t.Name, "launcher", dag.MPI, 1
 		others := t
 		others.Name, others.Role, others.Nodes = t.Name+".nodes", "node", nodes-1
 		others.Run = "exec sleep 2147483647 # ended with the first node\n"

@@ -351,7 +351,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
-		text, err := native.Marshal(j)
+		text, err := dag.Marshal(j)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -25,15 +25,13 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 	"github.com/tradewind-broker/tradewind/pkg/pack"
 )
 
 // Keep is how long what was written stays.
 const Keep = 30 * 24 * time.Hour
-
-// MaxAsk is how many pieces may be asked for at a time.
-const MaxAsk = 1000
 
 const (
 	old      = Keep / 4          // what is asked for counts as missing
@@ -64,17 +62,11 @@ type Depot struct {
 	Now  func() time.Time
 }
 
-// Lack is a piece that is not there, and the right to write it.
-type Lack struct {
-	Digest pack.Digest `json:"digest"`
-	Grant  grant.Grant `json:"grant"`
-}
-
 // Missing says which pieces are to be written, of at most MaxAsk, and signs that: each for its digest and size alone.
 // It fails with ErrAsk.
-func (d *Depot) Missing(ctx context.Context, pieces []pack.Piece) ([]Lack, error) {
-	if len(pieces) > MaxAsk {
-		return nil, fmt.Errorf("%w: more than %d at a time", ErrAsk, MaxAsk)
+func (d *Depot) Missing(ctx context.Context, pieces []pack.Piece) ([]apitypes.Lack, error) {
+	if len(pieces) > apitypes.MaxAsk {
+		return nil, fmt.Errorf("%w: more than %d at a time", ErrAsk, apitypes.MaxAsk)
 	}
 	for _, p := range pieces {
 		if p.Digest.Sum() == nil || p.Size < 1 || p.Size > piece {
@@ -85,13 +77,13 @@ func (d *Depot) Missing(ctx context.Context, pieces []pack.Piece) ([]Lack, error
 	if err != nil {
 		return nil, err
 	}
-	var out []Lack
+	var out []apitypes.Lack
 	var wants []grant.Want
 	for i, p := range pieces {
 		if there[i] {
 			continue
 		}
-		out = append(out, Lack{Digest: p.Digest})
+		out = append(out, apitypes.Lack{Digest: p.Digest})
 		wants = append(wants, grant.Want{
 			Op: grant.Put, URI: d.URI + "/" + pack.Prefix + string(p.Digest), For: mayTake, Size: p.Size,
 			Sum: grant.Sum{Kind: grant.SHA256, Value: p.Digest.Sum()},

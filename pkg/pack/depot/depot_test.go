@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/localfiles"
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/grant/filegrant"
 	"github.com/tradewind-broker/tradewind/pkg/pack"
 	"github.com/tradewind-broker/tradewind/pkg/pack/depot"
@@ -68,7 +70,7 @@ func folder(t *testing.T, content string) string {
 
 func bring(t *testing.T, h *house, dir string) string {
 	t.Helper()
-	tree, err := (&depot.Sender{Asker: h}).Bring(t.Context(), dir, pack.Options{})
+	tree, err := (&localfiles.Sender{Asker: h}).Bring(t.Context(), dir, pack.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +162,7 @@ func TestOnlyTheContentThatADigestNamesIsTaken(t *testing.T) {
 			t.Errorf("%+v: %v", p, err)
 		}
 	}
-	if _, err := h.Missing(t.Context(), make([]pack.Piece, depot.MaxAsk+1)); !errors.Is(err, depot.ErrAsk) {
+	if _, err := h.Missing(t.Context(), make([]pack.Piece, apitypes.MaxAsk+1)); !errors.Is(err, depot.ErrAsk) {
 		t.Error(err)
 	}
 }
@@ -247,7 +249,7 @@ func TestAnUploadThatFailsForAMomentIsTriedAgain(t *testing.T) {
 	}
 	h.fail = func() int { return http.StatusForbidden }
 	before := h.puts.Load()
-	if _, err := (&depot.Sender{Asker: h}).Bring(t.Context(), folder(t, "x"), pack.Options{}); err == nil {
+	if _, err := (&localfiles.Sender{Asker: h}).Bring(t.Context(), folder(t, "x"), pack.Options{}); err == nil {
 		t.Error("what is refused is taken for sent")
 	}
 	if n := h.puts.Load() - before; n != 1 {
@@ -260,7 +262,7 @@ func TestAFolderThatChangesWhileItIsSentIsPackedAnew(t *testing.T) {
 	h := open(t)
 	dir := folder(t, "print(1)")
 	times := 0
-	ask := asker(func(ctx context.Context, p []pack.Piece) ([]depot.Lack, error) {
+	ask := asker(func(ctx context.Context, p []pack.Piece) ([]apitypes.Lack, error) {
 		if times++; times == 1 {
 			if err := os.WriteFile(filepath.Join(dir, "main.py"), []byte("print(22)"), 0o600); err != nil {
 				t.Error(err)
@@ -268,7 +270,7 @@ func TestAFolderThatChangesWhileItIsSentIsPackedAnew(t *testing.T) {
 		}
 		return h.Missing(ctx, p)
 	})
-	tree, err := (&depot.Sender{Asker: ask}).Bring(t.Context(), dir, pack.Options{})
+	tree, err := (&localfiles.Sender{Asker: ask}).Bring(t.Context(), dir, pack.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -280,6 +282,8 @@ func TestAFolderThatChangesWhileItIsSentIsPackedAnew(t *testing.T) {
 	}
 }
 
-type asker func(context.Context, []pack.Piece) ([]depot.Lack, error)
+type asker func(context.Context, []pack.Piece) ([]apitypes.Lack, error)
 
-func (a asker) Missing(ctx context.Context, p []pack.Piece) ([]depot.Lack, error) { return a(ctx, p) }
+func (a asker) Missing(ctx context.Context, p []pack.Piece) ([]apitypes.Lack, error) {
+	return a(ctx, p)
+}

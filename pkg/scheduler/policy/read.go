@@ -11,7 +11,6 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/tradewind-broker/tradewind/internal/fault"
-	"github.com/tradewind-broker/tradewind/internal/suggest"
 	"github.com/tradewind-broker/tradewind/internal/yamlfile"
 )
 
@@ -263,7 +262,7 @@ func (r *reader) words(n *yaml.Node, what string, known []string) (out []string,
 func (r *reader) word(n *yaml.Node, what string, known []string) (string, error) {
 	s, err := r.Text(n)
 	if err == nil && !slices.Contains(known, s) {
-		err = r.Fault(n, "there is no "+what+" "+fault.Quote(s), suggest.OneOf(s, known))
+		err = r.Fault(n, "there is no "+what+" "+fault.Quote(s), fault.OneOf(s, known))
 	}
 	return s, err
 }

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/internal/instant"
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/gangtest"
+	"github.com/tradewind-broker/tradewind/internal/instant"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/planner"

@@ -82,7 +82,7 @@ func where(j *dag.Job, d *datadriven.TestData) string {
 // Lines are those of a job in the native form, but for what every job has.
 func Lines(t *testing.T, j *dag.Job) (lines []string) {
 	t.Helper()
-	text, err := native.Marshal(j)
+	text, err := dag.Marshal(j)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func Workflows(t *testing.T, parse Parse) {
 			d.Fatalf(t, "%s was read as %s", file, j.Format)
 		}
 		ReadBack(t, j)
-		text, err := native.Marshal(j)
+		text, err := dag.Marshal(j)
 		if err != nil {
 			d.Fatalf(t, "%v", err)
 		}
@@ -125,7 +125,7 @@ func Workflows(t *testing.T, parse Parse) {
 // ReadBack reads what Marshal wrote of j, and says whether it is the same job.
 func ReadBack(t Failer, j *dag.Job) {
 	t.Helper()
-	text, err := native.Marshal(j)
+	text, err := dag.Marshal(j)
 	if err != nil {
 		t.Fatalf("%v", err)
 	}

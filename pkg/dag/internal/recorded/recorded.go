@@ -14,7 +14,6 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 
 	"github.com/tradewind-broker/tradewind/internal/fault"
-	"github.com/tradewind-broker/tradewind/internal/suggest"
 )
 
 // Importer builds the job of a recorded workflow, in which tasks depend on each other by name and
@@ -177,7 +176,7 @@ func (m *Importer) resolve() ([]dag.Edge, error) {
 			d,
 			fault.New(
 				"there is no task "+fault.Quote(d.Ref),
-				suggest.DidYouMean(d.Ref, slices.Sorted(maps.Keys(m.ByID))),
+				fault.DidYouMean(d.Ref, slices.Sorted(maps.Keys(m.ByID))),
 			),
 		)
 	}

@@ -1,16 +1,13 @@
-// Package suggest finds the word that a misspelt one was meant as.
-package suggest
+package fault
 
 import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/tradewind-broker/tradewind/internal/fault"
 )
 
-// longest is the longest word that is compared, in bytes. Longer ones are never slips of the hand.
-const longest = 128
+// longestWord is the longest word that is compared, in bytes. Longer ones are never slips of the hand.
+const longestWord = 128
 
 // DidYouMean is the hint for a word that is not among the known ones: the nearest of them, if one
 // is near enough to be a slip of the hand, else empty.
@@ -49,14 +46,14 @@ func OneOf(word string, known []string) string {
 // if that is more than a third of it or more than three. Of equals it is the first that begins as word does, else the
 // first.
 func Nearest(word string, known []string) string {
-	if word == "" || len(word) > longest {
+	if word == "" || len(word) > longestWord {
 		return ""
 	}
 	w := fold(word)
 	limit := max(1, min(3, len(w)/3))
 	best, begins := "", false
 	for _, k := range known {
-		if len(k) > longest {
+		if len(k) > longestWord {
 			continue
 		}
 		folded := fold(k)
@@ -69,8 +66,8 @@ func Nearest(word string, known []string) string {
 	return best
 }
 
-// Check refuses a word that is none of the choices. what says of what they are the choices.
-func Check[T ~string](what string, word T, choices ...T) error {
+// CheckWord refuses a word that is none of the choices. what says of what they are the choices.
+func CheckWord[T ~string](what string, word T, choices ...T) error {
 	if slices.Contains(choices, word) {
 		return nil
 	}
@@ -78,7 +75,7 @@ func Check[T ~string](what string, word T, choices ...T) error {
 	for i, c := range choices {
 		words[i] = string(c)
 	}
-	return fault.New("unknown "+what+" "+fault.Quote(string(word)), OneOf(string(word), words))
+	return New("unknown "+what+" "+Quote(string(word)), OneOf(string(word), words))
 }
 
 func fold(s string) string {

@@ -1,4 +1,4 @@
-package depot
+package localfiles
 
 import (
 	"bytes"
@@ -13,13 +13,14 @@ import (
 	"github.com/cenkalti/backoff/v5"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 	"github.com/tradewind-broker/tradewind/pkg/pack"
 )
 
-// Asker tells what of a pack is missing: a Depot, or a client of the API that has one.
+// Asker tells what of a pack is missing: a depot.Depot, or a client of the API that has one.
 type Asker interface {
-	Missing(ctx context.Context, pieces []pack.Piece) ([]Lack, error)
+	Missing(ctx context.Context, pieces []pack.Piece) ([]apitypes.Lack, error)
 }
 
 // ErrFull says that the broker's store has no room for what is brought.
@@ -44,10 +45,10 @@ const (
 // Send uploads what the depot lacks of a tree that was packed: the list last, so that who finds it finds the rest.
 func (s *Sender) Send(ctx context.Context, t *pack.Tree) error {
 	sizes := map[pack.Digest]int64{}
-	var missing []Lack
+	var missing []apitypes.Lack
 	var of int64
 	all := t.Pieces()
-	for part := range slices.Chunk(all, MaxAsk) {
+	for part := range slices.Chunk(all, apitypes.MaxAsk) {
 		found, err := s.Asker.Missing(ctx, part)
 		if err != nil {
 			return err
@@ -75,7 +76,7 @@ func (s *Sender) Send(ctx context.Context, t *pack.Tree) error {
 	}()
 	defer func() { close(told); <-done }()
 	told <- 0
-	send := func(ctx context.Context, u Lack) error {
+	send := func(ctx context.Context, u apitypes.Lack) error {
 		p := pack.Piece{Digest: u.Digest, Size: sizes[u.Digest]}
 		body, err := t.Content(p)
 		if err != nil {
@@ -101,7 +102,7 @@ func (s *Sender) Send(ctx context.Context, t *pack.Tree) error {
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	if i := slices.IndexFunc(missing, func(u Lack) bool { return u.Digest == list }); i >= 0 {
+	if i := slices.IndexFunc(missing, func(u apitypes.Lack) bool { return u.Digest == list }); i >= 0 {
 		return send(ctx, missing[i])
 	}
 	return ctx.Err()

@@ -1,6 +1,4 @@
-// Package inside says whether names stay in the directory that they belong to. Names come from manifests and lists that
-// nobody vouches for.
-package inside
+package pack
 
 import (
 	"path"
@@ -8,16 +6,17 @@ import (
 	"strings"
 )
 
-// Path says whether p is a relative, slash-separated path to something below where it starts, spelled the only way.
-func Path(p string) bool {
+// Inside says whether p is a relative, slash-separated path to something below where it starts, spelled the only way.
+// Paths come from manifests and lists that nobody vouches for.
+func Inside(p string) bool {
 	return p != "" && p != "." && !strings.ContainsRune(p, 0) && path.Clean(p) == p &&
 		filepath.IsLocal(filepath.FromSlash(p))
 }
 
-// Link says whether a link at p to target, both slash-separated, points below the directory that p is relative to. A
+// LinkInside says whether a link at p to target, both slash-separated, points below the directory that p is relative to. A
 // target that goes up after it went down is refused too: what it went down may be another link, and where up leads from
 // there cannot be told from names.
-func Link(p, target string) bool {
+func LinkInside(p, target string) bool {
 	if path.IsAbs(target) || strings.ContainsRune(target, 0) {
 		return false
 	}

@@ -1,11 +1,9 @@
-// Package framework names the frameworks for work on several machines, for the job file's readers and for the agents on
-// those machines, which link nothing else of package dag.
-package framework
+package dag
 
 import (
 	"strings"
 
-	"github.com/tradewind-broker/tradewind/internal/suggest"
+	"github.com/tradewind-broker/tradewind/internal/fault"
 )
 
 // Framework is a framework for work on several machines, each of which wants to hear in words of its own where the
@@ -23,11 +21,11 @@ const (
 	Dask       Framework = "dask"
 )
 
-// Frameworks are all that are known, in the order in which people are told.
+// frameworks are all that are known, in the order in which people are told.
 var frameworks = []Framework{PyTorch, TensorFlow, MPI, Horovod, Ray, Spark, Dask}
 
 // Check says what is wrong with a framework.
-func (f Framework) Check() error { return suggest.Check("framework", f, frameworks...) }
+func (f Framework) Check() error { return fault.CheckWord("framework", f, frameworks...) }
 
 // RoleVariable is a role's name as variables have it: in capitals, with _ for what they can not have.
 func RoleVariable(role string) string {

@@ -1,14 +1,13 @@
-// Package figure writes amounts, such as GiB of memory, for people.
-package figure
+package fault
 
 import (
 	"math"
 	"strconv"
 )
 
-// Text writes an amount with three digits, or all that it has before the point: 14.9, 0.75, 32768. What is not whole
+// Number writes an amount with three digits, or all that it has before the point: 14.9, 0.75, 32768. What is not whole
 // has up to three decimals where it would look whole with fewer: 14.994 is less than the 15 that a machine has.
-func Text(v float64) string {
+func Number(v float64) string {
 	const digits, decimals = 3, 3
 	whole := len(strconv.FormatFloat(math.Trunc(math.Abs(v)), 'f', -1, 64))
 	for n := max(digits, whole); ; n++ {

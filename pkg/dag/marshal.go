@@ -1,4 +1,4 @@
-package native
+package dag
 
 import (
 	"bytes"
@@ -9,19 +9,20 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/tradewind-broker/tradewind/pkg/dag"
-
 	"go.yaml.in/yaml/v3"
 )
+
+// APIVersion is what apiVersion says in a file of the native form.
+const APIVersion = "tradewind/v1"
 
 // Marshal writes a job in the native form, whatever form it was read from. Reading it again gives the
 // same job but for Format, Warnings, and the order of Edges, which is that of MergeEdges. Of
 // secrets the names are written, without values. A job that is not valid is an error.
-func Marshal(j *dag.Job) ([]byte, error) {
+func Marshal(j *Job) ([]byte, error) {
 	if err := j.Validate(); err != nil {
 		return nil, err
 	}
-	w := writer{job: j, graph: j.Graph(), sizes: dag.NewOutputSizes(j)}
+	w := writer{job: j, graph: j.Graph(), sizes: NewOutputSizes(j)}
 	if err := w.encode(w.head(), ""); err != nil {
 		return nil, err
 	}
@@ -46,9 +47,9 @@ func Marshal(j *dag.Job) ([]byte, error) {
 
 // writer writes a job as the node trees of its head and of its tasks.
 type writer struct {
-	job   *dag.Job
-	graph *dag.Graph
-	sizes *dag.OutputSizes
+	job   *Job
+	graph *Graph
+	sizes *OutputSizes
 	out   bytes.Buffer
 }
 
@@ -82,22 +83,22 @@ func (w *writer) head() *yaml.Node {
 	m.text("description", j.Description)
 	m.text("objective", string(j.Objective))
 	if j.Deadline > 0 {
-		m.add("deadline", plain(dag.FormatDuration(j.Deadline)))
+		m.add("deadline", plain(FormatDuration(j.Deadline)))
 	}
 	if j.Budget > 0 {
-		m.add("budget", plain(dag.FormatNumber(float64(j.Budget))))
+		m.add("budget", plain(FormatNumber(float64(j.Budget))))
 	}
 	m.text("queue", j.Queue)
 	m.text("namespace", j.Namespace)
 	m.count("priority", j.Priority)
-	if j.Infeasible != dag.Retry {
+	if j.Infeasible != Retry {
 		m.text("infeasible", string(j.Infeasible))
 	}
 	if j.Patience > 0 {
-		m.add("patience", plain(dag.FormatDuration(j.Patience)))
+		m.add("patience", plain(FormatDuration(j.Patience)))
 	}
 	if j.KeepOnFailure > 0 {
-		m.add("keepOnFailure", plain(dag.FormatDuration(j.KeepOnFailure)))
+		m.add("keepOnFailure", plain(FormatDuration(j.KeepOnFailure)))
 	}
 	m.texts("regions", j.Regions)
 	m.list("placement", writePlacement(j.Placement))
@@ -110,7 +111,7 @@ func (w *writer) task(i int) (*yaml.Node, error) {
 	m.text("setup", t.Setup)
 	m.text("run", t.Run)
 	if t.Recorded > 0 {
-		m.add("recorded", plain(dag.FormatDuration(t.Recorded)))
+		m.add("recorded", plain(FormatDuration(t.Recorded)))
 	}
 	if t.Login {
 		m.add("login", plain("true"))
@@ -150,7 +151,7 @@ func (w *writer) task(i int) (*yaml.Node, error) {
 	if c := t.Checkpoint; c != nil {
 		at := flow()
 		if c.Every > 0 {
-			at.add("every", plain(dag.FormatDuration(c.Every)))
+			at.add("every", plain(FormatDuration(c.Every)))
 		}
 		at.text("path", c.Path)
 		at.size("size", c.Size)
@@ -186,14 +187,14 @@ func (w *writer) after(i int) ([]*yaml.Node, error) {
 			entry.add("outputs", outputs)
 		}
 		if e.Data != data {
-			entry.add("data", plain(dag.FormatSize(e.Data)))
+			entry.add("data", plain(FormatSize(e.Data)))
 		}
 		list = append(list, entry.node)
 	}
 	return list, nil
 }
 
-func writeInputs(inputs []dag.Input) []*yaml.Node {
+func writeInputs(inputs []Input) []*yaml.Node {
 	var list []*yaml.Node
 	for _, in := range inputs {
 		m := flow()
@@ -201,8 +202,8 @@ func writeInputs(inputs []dag.Input) []*yaml.Node {
 		m.text("path", in.Path)
 		m.size("size", in.Size)
 		switch in.Mount {
-		case dag.Copied:
-		case dag.MountRead:
+		case Copied:
+		case MountRead:
 			m.add("mount", plain("true"))
 		default:
 			m.text("mount", string(in.Mount))
@@ -214,7 +215,7 @@ func writeInputs(inputs []dag.Input) []*yaml.Node {
 	return list
 }
 
-func writeOutputs(outputs []dag.Output) []*yaml.Node {
+func writeOutputs(outputs []Output) []*yaml.Node {
 	var list []*yaml.Node
 	for _, o := range outputs {
 		m := flow()
@@ -227,7 +228,7 @@ func writeOutputs(outputs []dag.Output) []*yaml.Node {
 	return list
 }
 
-func writeAlternatives(t *dag.Task) *mapping {
+func writeAlternatives(t *Task) *mapping {
 	if len(t.Resources) == 1 && !t.Ordered {
 		return writeResources(&t.Resources[0])
 	}
@@ -237,23 +238,23 @@ func writeAlternatives(t *dag.Task) *mapping {
 	}
 	m := block()
 	if t.Ordered {
-		m.list(orderedField, list)
+		m.list("ordered", list)
 	} else {
-		m.list(anyOfField, list)
+		m.list("anyOf", list)
 	}
 	return m
 }
 
-func writeResources(r *dag.Resources) *mapping {
+func writeResources(r *Resources) *mapping {
 	m := flow()
 	if !r.CPUs.IsZero() {
-		m.add("cpus", plain(dag.FormatRange(r.CPUs, dag.FormatNumber)))
+		m.add("cpus", plain(FormatRange(r.CPUs, FormatNumber)))
 	}
 	if !r.Memory.IsZero() {
-		m.add("memory", plain(dag.FormatRange(r.Memory, dag.FormatMemory)))
+		m.add("memory", plain(FormatRange(r.Memory, FormatMemory)))
 	}
 	if r.Accelerator != "" {
-		m.text("accelerators", dag.AcceleratorKey(r.Accelerator, r.AcceleratorCount))
+		m.text("accelerators", AcceleratorKey(r.Accelerator, r.AcceleratorCount))
 	}
 	m.text("cloud", r.Cloud)
 	m.text("region", r.Region)
@@ -267,19 +268,101 @@ func writeResources(r *dag.Resources) *mapping {
 	return m
 }
 
-func writeTime(m *mapping, t dag.TimeEstimate) {
+// writeService writes one replica as it is read.
+func writeService(s *Service) *mapping {
+	m := flow()
+	if s == nil {
+		return m
+	}
+	m.text("of", s.Of)
+	m.count("port", s.Port)
+	is, r := flow(), &s.Readiness
+	is.text("path", r.Path)
+	is.text("post", r.Post)
+	headers := flow()
+	for _, name := range slices.Sorted(maps.Keys(r.Headers)) {
+		headers.add(name, text(r.Headers[name]))
+	}
+	is.part("headers", headers)
+	if r.InitialDelay > 0 {
+		is.add("initialDelay", plain(FormatDuration(r.InitialDelay)))
+	}
+	if r.Timeout > 0 {
+		is.add("timeout", plain(FormatDuration(r.Timeout)))
+	}
+	m.part("readiness", is)
+	return m
+}
+
+// writeOn writes reactions as they are read.
+func writeOn(on []Reaction) *mapping {
+	m := block()
+	for i, r := range on {
+		if slices.ContainsFunc(on[:i], func(before Reaction) bool { return before.Event == r.Event }) {
+			continue
+		}
+		var list []*yaml.Node
+		for _, r := range on[i:] {
+			if r.Event != on[i].Event {
+				continue
+			}
+			one := flow()
+			one.text("action", string(r.Action))
+			one.count("limit", r.Limit)
+			var codes []*yaml.Node
+			for _, code := range r.ExitCodes {
+				codes = append(codes, plain(fmt.Sprint(code)))
+			}
+			one.list("exitCodes", codes)
+			list = append(list, one.node)
+		}
+		m.list(string(r.Event), list)
+	}
+	return m
+}
+
+func writeLabels(labels map[string]string) *mapping {
+	m := flow()
+	for _, k := range slices.Sorted(maps.Keys(labels)) {
+		m.add(k, text(labels[k]))
+	}
+	return m
+}
+
+// writePlacement writes rules as they are read.
+func writePlacement(rules []Placement) (list []*yaml.Node) {
+	for i := range rules {
+		p, m := &rules[i], flow()
+		m.text("spread", string(p.Spread))
+		m.count("max", p.Max)
+		m.text("pack", string(p.Pack))
+		m.part("apart", writeLabels(p.Apart))
+		m.text("by", string(p.By))
+		if len(p.Of) > 0 {
+			names := &yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle}
+			for _, name := range p.Of {
+				names.Content = append(names.Content, text(name))
+			}
+			m.add("of", names)
+		}
+		list = append(list, m.node)
+	}
+	return list
+}
+
+func writeTime(m *mapping, t TimeEstimate) {
 	if len(t.On) == 0 {
 		if t.Default > 0 {
-			m.add("time", plain(dag.FormatDuration(t.Default)))
+			m.add("time", plain(FormatDuration(t.Default)))
 		}
 		return
 	}
 	on := flow()
 	for _, key := range slices.Sorted(maps.Keys(t.On)) {
-		on.add(key, plain(dag.FormatDuration(t.On[key])))
+		on.add(key, plain(FormatDuration(t.On[key])))
 	}
 	if t.Default > 0 {
-		on.add(dag.DefaultTimeKey, plain(dag.FormatDuration(t.Default)))
+		on.add(DefaultTimeKey, plain(FormatDuration(t.Default)))
 	}
 	m.part("time", on)
 }
@@ -314,9 +397,9 @@ func (m *mapping) count(key string, n int) {
 	}
 }
 
-func (m *mapping) size(key string, g dag.GiB) {
+func (m *mapping) size(key string, g GiB) {
 	if g != 0 {
-		m.add(key, plain(dag.FormatSize(g)))
+		m.add(key, plain(FormatSize(g)))
 	}
 }
 
