@@ -197,7 +197,7 @@ func TestOutputsThatCannotBeKeptFailTheTask(t *testing.T) {
 		run, message string
 		outputs      []wire.Output
 	}{
-		"missing":    {"true", "output m: the task left no model in $TRADEWIND_OUTPUT", []wire.Output{{Name: "m", Path: "model"}}},
+		"missing":    {"true", "output m: the task wrote no model in $TRADEWIND_OUTPUT", []wire.Output{{Name: "m", Path: "model"}}},
 		"link out":   {"ln -s /etc/passwd $TRADEWIND_OUTPUT/l", "leaves its directory", nil},
 		"named link": {"ln -s /etc/passwd $TRADEWIND_OUTPUT/l", "escapes", []wire.Output{{Name: "m", Path: "l"}}},
 		"path out":   {"true", "leaves its directory", []wire.Output{{Name: "m", Path: "../work"}}},

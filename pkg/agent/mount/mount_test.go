@@ -349,7 +349,7 @@ func TestWhatCannotBeMountedIsSaid(t *testing.T) {
 	_, err := mount.Start(t.Context(), mount.Spec{
 		URI: uri, Mode: mount.Read, Point: dir, Dir: t.TempDir(), Program: mounttest.Program(t, environ),
 	}, grant.Credentials{})
-	if !errors.Is(err, mount.ErrMount) || !strings.Contains(err.Error(), "is not empty: it has there") {
+	if !errors.Is(err, mount.ErrMount) || !strings.Contains(err.Error(), "is not empty: it contains there") {
 		t.Errorf("over a folder with a file: %v", err)
 	}
 }

@@ -75,7 +75,7 @@ func TestWhoHasAnotherKeyRunsNothing(t *testing.T) {
 
 func TestAHostThatIsNoneOfTheGangIsRefused(t *testing.T) {
 	out, err := exec.Command(script(t, key), "worker-1", "true").CombinedOutput()
-	if err == nil || !strings.Contains(string(out), "worker-1 is no node of this gang") {
+	if err == nil || !strings.Contains(string(out), "worker-1 is not a node of this gang") {
 		t.Errorf("it said %q", out)
 	}
 }
