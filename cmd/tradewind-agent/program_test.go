@@ -12,7 +12,7 @@ import (
 // maxBytes is the largest program that machines are made to fetch.
 const maxBytes = 12 << 20
 
-func TestTheProgramIsSmallAndStandsAlone(t *testing.T) {
+func TestAgentIsSmallAndStatic(t *testing.T) {
 	for _, arch := range []string{"amd64", "arm64"} {
 		t.Run(arch, func(t *testing.T) {
 			program := filepath.Join(t.TempDir(), "tradewind-agent")
@@ -38,7 +38,7 @@ func TestTheProgramIsSmallAndStandsAlone(t *testing.T) {
 
 // What an agent may do it is granted, request by request: it has no use for a cloud's SDK, for credentials, or for the
 // broker's own code.
-func TestTheProgramHasNoCloudsSDK(t *testing.T) {
+func TestAgentImportsNoCloudSDK(t *testing.T) {
 	out, err := exec.Command("go", "list", "-deps", ".").Output()
 	if err != nil {
 		t.Fatal(err)

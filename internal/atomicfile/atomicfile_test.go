@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-func TestWhatWasWrittenIsOnDiskBeforeItHasItsNameAndTheNameAfter(t *testing.T) {
+func TestWriteSyncsBeforeAndAfterRename(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "kept")
 	var done []string
 	d := disk{
@@ -34,7 +34,7 @@ func TestWhatWasWrittenIsOnDiskBeforeItHasItsNameAndTheNameAfter(t *testing.T) {
 	}
 }
 
-func TestAFileIsReplacedOrLeftAsItWas(t *testing.T) {
+func TestFillReplacesFileOrLeavesIt(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "kept")
 	if err := Write(path, 0o640, []byte("old")); err != nil {
@@ -54,8 +54,8 @@ func TestAFileIsReplacedOrLeftAsItWas(t *testing.T) {
 	}
 }
 
-// TestNothingElseReplacesFiles keeps this the one place: what renames without syncing loses after a power cut what it has reported as kept.
-func TestNothingElseReplacesFiles(t *testing.T) {
+// TestOnlyThisPackageReplacesFiles keeps this the one place: what renames without syncing loses after a power cut what it has reported as kept.
+func TestOnlyThisPackageReplacesFiles(t *testing.T) {
 	// What is staged is compared with its manifest, and staged again on another start: thousands of small files are not synced one by one.
 	// A program that was fetched is known by its digest, and fetched again.
 	allowed := []string{"internal/atomicfile/atomicfile.go", "pkg/agent/stage/arrive.go", "pkg/agent/stage/transfer.go", "pkg/agent/mount/program.go"}

@@ -9,7 +9,7 @@ import (
 )
 
 // A lock is the open file's: it keeps others out until that is closed, and those that share it let each other in.
-func TestALockIsOneOpenFiles(t *testing.T) {
+func TestLockBelongsToOpenFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	open := func() *os.File {
 		f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // in the test's folder

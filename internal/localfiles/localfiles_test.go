@@ -64,7 +64,7 @@ tasks:
     inputs: [{uri: not/there, size: 1GiB}]
 `
 
-func TestPathsOfThisComputerBecomePacks(t *testing.T) {
+func TestLocalPathsBecomePacks(t *testing.T) {
 	dir, home := t.TempDir(), t.TempDir()
 	put(t, dir, "code/main.py", "")
 	put(t, dir, "data", strings.Repeat("x", 1<<20))
@@ -95,7 +95,7 @@ func TestPathsOfThisComputerBecomePacks(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotThereOrCannotBePackedIsFoundAtItsLine(t *testing.T) {
+func TestFindErrorsPointToLine(t *testing.T) {
 	for name, c := range map[string]struct {
 		make func(dir string)
 		says []string
@@ -125,7 +125,7 @@ func TestWhatIsNotThereOrCannotBePackedIsFoundAtItsLine(t *testing.T) {
 }
 
 // A mount hides what lies below it: nobody brings files along to have them hidden.
-func TestAMountOverFilesOfTheWorkdirIsRefusedAtItsLine(t *testing.T) {
+func TestMountOverWorkdirFilesIsRejected(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"code/data/train/x", "code/file", "code/left/out", "code/database/y"} {
 		put(t, dir, name, "x")
@@ -185,7 +185,7 @@ func repository(t *testing.T, dir string) string {
 	return first
 }
 
-func TestARepositoryIsClonedAtItsRef(t *testing.T) {
+func TestRepositoryIsClonedAtRef(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "code.git")
 	first := repository(t, dir)
 	for ref, want := range map[string]string{"": "two", "main": "two", "v1": "one", first: "one", first[:8]: "one"} {
@@ -217,7 +217,7 @@ func TestARepositoryIsClonedAtItsRef(t *testing.T) {
 	}
 }
 
-func TestWhatGitRefusesIsSaidInItsWordsAndWithoutThePassword(t *testing.T) {
+func TestCloneErrorHasGitMessageWithoutPassword(t *testing.T) {
 	dir := t.TempDir()
 	repository(t, dir)
 	asked := ""
@@ -248,7 +248,7 @@ func TestWhatGitRefusesIsSaidInItsWordsAndWithoutThePassword(t *testing.T) {
 	}
 }
 
-func TestACloneEndsWithItsContext(t *testing.T) {
+func TestCloneEndsWithContext(t *testing.T) {
 	hang := make(chan struct{})
 	asked := make(chan struct{}, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {

@@ -12,8 +12,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// TestSubmodulesComeAlongAtTheirCommit: also those of submodules, and with URLs that are relative to the repository's.
-func TestSubmodulesComeAlongAtTheirCommit(t *testing.T) {
+// TestSubmodulesAreClonedAtTheirCommit: also those of submodules, and with URLs that are relative to the repository's.
+func TestSubmodulesAreClonedAtTheirCommit(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"inner", "outer", "code"} {
 		repository(t, filepath.Join(dir, name))
@@ -49,8 +49,8 @@ func TestSubmodulesComeAlongAtTheirCommit(t *testing.T) {
 	}
 }
 
-// TestARepositoryOfOthersHasNoPathHereAsItsSubmodule: what it names on this computer would be packed.
-func TestARepositoryOfOthersHasNoPathHereAsItsSubmodule(t *testing.T) {
+// TestForeignSubmoduleCannotUseLocalPath: what it names on this computer would be packed.
+func TestForeignSubmoduleCannotUseLocalPath(t *testing.T) {
 	dir := t.TempDir()
 	private, public := filepath.Join(dir, "private"), filepath.Join(dir, "public")
 	repository(t, private)

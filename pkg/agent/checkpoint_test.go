@@ -31,7 +31,7 @@ done
 cp count $TRADEWIND_OUTPUT/
 `
 
-func TestATaskIsSavedOnNoticeAndResumesElsewhere(t *testing.T) {
+func TestTaskIsSavedOnNoticeAndResumesElsewhere(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})
 	w := task(t, "a1", counting)
@@ -68,7 +68,7 @@ func TestATaskIsSavedOnNoticeAndResumesElsewhere(t *testing.T) {
 	}
 }
 
-func TestCheckpointsAreSavedOnScheduleAndOldOnesToBeRemoved(t *testing.T) {
+func TestCheckpointsAreSavedOnScheduleAndPruned(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})
 	w := task(t, "a1", `cd $TRADEWIND_CHECKPOINT; n=0; while :; do n=$((n+1)); echo $n > c.tmp; mv c.tmp c; sleep 0.1; done`)
@@ -93,7 +93,7 @@ func TestCheckpointsAreSavedOnScheduleAndOldOnesToBeRemoved(t *testing.T) {
 	}
 }
 
-func TestCheckpointsGoOnWhenTheBrokerIsBack(t *testing.T) {
+func TestCheckpointsResumeWhenBrokerReturns(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})
 	dir := t.TempDir()
@@ -111,7 +111,7 @@ func TestCheckpointsGoOnWhenTheBrokerIsBack(t *testing.T) {
 	awaitFile(t, filepath.Join(storeDir(w), wire.CheckpointPrefix(w.Prefix, "a1", 1)), "manifest.json")
 }
 
-func TestACheckpointThatCannotBeKeptIsNotReported(t *testing.T) {
+func TestFailedCheckpointIsNotReported(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})
 	w := task(t, "a1", `echo x > $TRADEWIND_CHECKPOINT/f; echo ready; while :; do sleep 0.01; done`)
@@ -131,7 +131,7 @@ func TestACheckpointThatCannotBeKeptIsNotReported(t *testing.T) {
 	}
 }
 
-func TestATaskThatIgnoresTheNoticeIsStoppedInTimeToSave(t *testing.T) {
+func TestTaskIgnoringNoticeIsKilledInTimeToSave(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})
 	w := task(t, "a1", `trap "" TERM; echo x > $TRADEWIND_CHECKPOINT/f; echo ready; while :; do sleep 0.01; done`)
@@ -146,7 +146,7 @@ func TestATaskThatIgnoresTheNoticeIsStoppedInTimeToSave(t *testing.T) {
 }
 
 // A task that was given long to leave is ended in time when its machine is taken before that.
-func TestANearerNoticeCounts(t *testing.T) {
+func TestEarlierNoticeReplacesLater(t *testing.T) {
 	b := agenttest.New(t)
 	notices := make(chan time.Duration, 1)
 	start(t, b, node, agent.Config{Notices: notices})
@@ -181,7 +181,7 @@ func (g *gate) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // A save that is under way when a notice comes does not keep the task from hearing of it.
-func TestATaskHearsOfANoticeWhileItIsSaved(t *testing.T) {
+func TestTaskReceivesNoticeDuringCheckpoint(t *testing.T) {
 	b, dir := agenttest.New(t), t.TempDir()
 	g := &gate{met: make(chan struct{}), open: make(chan struct{})}
 	open := sync.OnceFunc(func() { close(g.open) })
@@ -201,7 +201,7 @@ func TestATaskHearsOfANoticeWhileItIsSaved(t *testing.T) {
 }
 
 // A link that leaves the folder costs no checkpoint, and is told of once.
-func TestACheckpointWithALinkThatLeavesIsSaved(t *testing.T) {
+func TestCheckpointLeavesOutLinkOutsideDirectory(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})
 	w := task(t, "a1", `cd $TRADEWIND_CHECKPOINT; ln -s /etc/passwd away; ln -s $PWD/f latest; n=0
@@ -227,7 +227,7 @@ while :; do n=$((n+1)); echo $n > f.tmp; mv f.tmp f; sleep 0.1; done`)
 	}
 }
 
-func TestTheMachinesOwnNoticeSavesWhenTheBrokerIsBack(t *testing.T) {
+func TestOwnNoticeSavesWhenBrokerReturns(t *testing.T) {
 	b := agenttest.New(t)
 	notices := make(chan time.Duration, 1)
 	start(t, b, node, agent.Config{Notices: notices})
@@ -251,7 +251,7 @@ func TestTheMachinesOwnNoticeSavesWhenTheBrokerIsBack(t *testing.T) {
 	}
 }
 
-func TestANoticeDuringSetUpStopsIt(t *testing.T) {
+func TestNoticeStopsSetup(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{Grace: 50 * time.Millisecond})
 	w := task(t, "a1", "echo not reached")
@@ -264,7 +264,7 @@ func TestANoticeDuringSetUpStopsIt(t *testing.T) {
 	}
 }
 
-func TestOfSeveralNodesTheFirstSavesAndAllRestore(t *testing.T) {
+func TestFirstNodeSavesAndAllRestore(t *testing.T) {
 	b := agenttest.New(t)
 	w := task(t, "a1", `echo $TRADEWIND_NODE_RANK > $TRADEWIND_CHECKPOINT/f; echo ready; while :; do sleep 0.01; done`)
 	w.Nodes = []string{"127.0.0.1", "127.0.0.2"}
@@ -293,7 +293,7 @@ func TestOfSeveralNodesTheFirstSavesAndAllRestore(t *testing.T) {
 	}
 }
 
-func TestAStandInPassesItsTimeAndSavesItsProgress(t *testing.T) {
+func TestStandInTakesItsTimeAndSavesProgress(t *testing.T) {
 	b := agenttest.New(t)
 	dir := t.TempDir()
 	start(t, b, node, agent.Config{Dir: dir})
@@ -322,7 +322,7 @@ func TestAStandInPassesItsTimeAndSavesItsProgress(t *testing.T) {
 	}
 }
 
-func TestAStandInOfNoTimeSucceedsAtOnceAndFeedsItsChildren(t *testing.T) {
+func TestStandInWithoutTimeSucceedsAndKeepsOutputs(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})
 	parent := task(t, "a1", "")

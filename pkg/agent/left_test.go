@@ -13,7 +13,7 @@ import (
 )
 
 // An output that is a link to what the task wrote beside it would be a link to nothing without that.
-func TestAnOutputThatIsALinkIsKeptWithWhatItLeadsTo(t *testing.T) {
+func TestLinkedOutputIsKeptWithTarget(t *testing.T) {
 	b := agenttest.New(t)
 	w := task(t, "a1", `cd "$TRADEWIND_OUTPUT" && mkdir run-42 && echo weights >run-42/model && ln -s run-42 latest`)
 	w.Outputs = []wire.Output{{Name: "model", Path: "latest"}}
@@ -29,7 +29,7 @@ func TestAnOutputThatIsALinkIsKeptWithWhatItLeadsTo(t *testing.T) {
 }
 
 // What a task leaves may have rights that keep its owner from removing it, as Go's module cache has.
-func TestReadOnlyFoldersOfATaskEndNothing(t *testing.T) {
+func TestReadOnlyFoldersAreRemoved(t *testing.T) {
 	if os.Geteuid() == 0 {
 		t.Skip("root may remove everything")
 	}
@@ -53,7 +53,7 @@ func TestReadOnlyFoldersOfATaskEndNothing(t *testing.T) {
 }
 
 // A log that goes along with a report is sent by itself where the report is accepted without it.
-func TestTheLogOfAReportThatIsAcceptedWithoutItIsKept(t *testing.T) {
+func TestLogIsResentIfReportDroppedIt(t *testing.T) {
 	b := agenttest.New(t)
 	b.RefuseLogs() // reports that carry a log fail; others, and logs by themselves, do not
 	w := task(t, "a1", "echo the only line; sleep 14")

@@ -59,7 +59,7 @@ func mustBeGone(t *testing.T, ids []proc.Identity) {
 	}
 }
 
-func TestStopEndsTheTaskAndTheAgent(t *testing.T) {
+func TestStopEndsTaskAndAgent(t *testing.T) {
 	b := agenttest.New(t)
 	a := start(t, b, node, agent.Config{Grace: 50 * time.Millisecond})
 	b.Run(node, task(t, "a1", `trap "" TERM; `+forever))
@@ -74,7 +74,7 @@ func TestStopEndsTheTaskAndTheAgent(t *testing.T) {
 	}
 }
 
-func TestATaskMayEndByItselfWhenStopped(t *testing.T) {
+func TestStoppedTaskMayEndByItself(t *testing.T) {
 	b := agenttest.New(t)
 	a := start(t, b, node, agent.Config{Grace: time.Minute})
 	b.Run(node, task(t, "a1", `trap 'echo farewell; exit 0' TERM; echo ready; while :; do sleep 0.01; done`))
@@ -91,7 +91,7 @@ func TestATaskMayEndByItselfWhenStopped(t *testing.T) {
 	}
 }
 
-func TestCancellingTheAgentStopsTheTaskAndSaysSo(t *testing.T) {
+func TestCancelledAgentStopsTaskAndReports(t *testing.T) {
 	b := agenttest.New(t)
 	a := start(t, b, node, agent.Config{Grace: 50 * time.Millisecond})
 	b.Run(node, task(t, "a1", forever))
@@ -106,7 +106,7 @@ func TestCancellingTheAgentStopsTheTaskAndSaysSo(t *testing.T) {
 	}
 }
 
-func TestAnAttemptThatIsOverEndsTheAgent(t *testing.T) {
+func TestFinishedAttemptEndsAgent(t *testing.T) {
 	const ticking = `echo pid $$; (setsid sh -c 'echo pid $$; exec sleep 1000' &); echo ready; while :; do echo tick; sleep 0.01; done`
 	for _, path := range []string{wire.PathReport, wire.PathLogs, wire.PathWork} {
 		t.Run(filepath.Base(path), func(t *testing.T) {
@@ -131,7 +131,7 @@ func TestAnAttemptThatIsOverEndsTheAgent(t *testing.T) {
 	}
 }
 
-func TestTheTaskGoesOnWhileTheBrokerIsAway(t *testing.T) {
+func TestTaskContinuesWhileBrokerIsUnreachable(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})
 	dir := t.TempDir()
@@ -173,7 +173,7 @@ func awaitFile(t *testing.T, dir, name string) {
 	}
 }
 
-func TestPatienceEndsWithABrokerThatStaysAway(t *testing.T) {
+func TestPatienceEndsIfBrokerStaysUnreachable(t *testing.T) {
 	b := agenttest.New(t)
 	a := start(t, b, node, agent.Config{Patience: 300 * time.Millisecond, Grace: 50 * time.Millisecond})
 	b.Run(node, task(t, "a1", forever))
@@ -186,7 +186,7 @@ func TestPatienceEndsWithABrokerThatStaysAway(t *testing.T) {
 	b.Start()
 }
 
-func TestABrokerInTroubleIsAskedAgain(t *testing.T) {
+func TestServerErrorsAreRetried(t *testing.T) {
 	b := agenttest.New(t)
 	var n atomic.Int64
 	b.Refuse(func(string) int { // every call fails twice, in all ways that pass
@@ -202,7 +202,7 @@ func TestABrokerInTroubleIsAskedAgain(t *testing.T) {
 	}
 }
 
-func TestANodeRunsOneAttemptAfterTheOther(t *testing.T) {
+func TestNodeRunsAttemptsInSequence(t *testing.T) {
 	b := agenttest.New(t)
 	a := start(t, b, node, agent.Config{Grace: 50 * time.Millisecond})
 	first := task(t, "a1", forever)
@@ -226,7 +226,7 @@ func TestANodeRunsOneAttemptAfterTheOther(t *testing.T) {
 	}
 }
 
-func TestHeartbeatsGoOnThroughALongTask(t *testing.T) {
+func TestHeartbeatsDuringLongTask(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{Heartbeat: time.Millisecond})
 	b.Run(node, task(t, "a1", forever))
@@ -244,7 +244,7 @@ func program(t *testing.T, b *agenttest.Broker, dir string) *exec.Cmd {
 	return cmd
 }
 
-func TestATaskDoesNotOutliveAnAgentThatIsKilled(t *testing.T) {
+func TestTaskDiesWithKilledAgent(t *testing.T) {
 	b := agenttest.New(t)
 	cmd := program(t, b, t.TempDir())
 	if err := cmd.Start(); err != nil {
@@ -262,7 +262,7 @@ func TestATaskDoesNotOutliveAnAgentThatIsKilled(t *testing.T) {
 	mustBeGone(t, ids)
 }
 
-func TestTheProgramStopsOnSIGTERM(t *testing.T) {
+func TestMainStopsOnSIGTERM(t *testing.T) {
 	b := agenttest.New(t)
 	cmd := program(t, b, t.TempDir())
 	if err := cmd.Start(); err != nil {
@@ -280,7 +280,7 @@ func TestTheProgramStopsOnSIGTERM(t *testing.T) {
 	mustBeGone(t, ids)
 }
 
-func TestTheTokenNeverReachesTheTask(t *testing.T) {
+func TestTokenNeverReachesTask(t *testing.T) {
 	b := agenttest.New(t)
 	cmd := program(t, b, t.TempDir())
 	if err := cmd.Start(); err != nil {
@@ -303,7 +303,7 @@ func TestTheTokenNeverReachesTheTask(t *testing.T) {
 	}
 }
 
-func TestATokenFileIsRemovedOnceRead(t *testing.T) {
+func TestTokenFileIsRemoved(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(file, []byte("abc\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -323,7 +323,7 @@ func TestATokenFileIsRemovedOnceRead(t *testing.T) {
 	}
 }
 
-func TestABadConfigurationIsRefused(t *testing.T) {
+func TestBadConfigurationIsRejected(t *testing.T) {
 	for name, environ := range map[string][]string{
 		"no token file":        {},
 		"missing token file":   {agent.EnvTokenFile + "=/no/such/file"},

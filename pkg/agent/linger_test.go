@@ -12,7 +12,7 @@ import (
 )
 
 // A failure is told at once, with its log and that the machine is kept; then the agent waits until it is told to go.
-func TestWhatAFailedTaskHasLeftIsKeptUntilAnOrderComes(t *testing.T) {
+func TestFailedTaskIsKeptUntilOrder(t *testing.T) {
 	b := agenttest.New(t)
 	a := start(t, b, node, agent.Config{Heartbeat: time.Millisecond})
 	work := task(t, "a1", `echo oh dear; exit 3`)
@@ -33,7 +33,7 @@ func TestWhatAFailedTaskHasLeftIsKeptUntilAnOrderComes(t *testing.T) {
 	}
 }
 
-func TestWhatAFailedTaskHasLeftIsKeptNoLongerThanWanted(t *testing.T) {
+func TestFailedTaskIsKeptForLimitedTime(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})
 	work := task(t, "a1", `exit 3`)
@@ -46,7 +46,7 @@ func TestWhatAFailedTaskHasLeftIsKeptNoLongerThanWanted(t *testing.T) {
 }
 
 // What succeeds is not kept, nor what is told to stop.
-func TestOnlyWhatFailsIsKept(t *testing.T) {
+func TestOnlyFailedTasksAreKept(t *testing.T) {
 	b := agenttest.New(t)
 	a := start(t, b, node, agent.Config{Grace: time.Millisecond})
 	work := task(t, "a1", `true`)

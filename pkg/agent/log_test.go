@@ -13,7 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 )
 
-func TestBothStreamsAreShippedInTheOrderWritten(t *testing.T) {
+func TestLogKeepsOrderOfBothStreams(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})
 	b.Run(node, task(t, "a1", `for i in 1 2 3 4 5; do echo out $i; echo err $i >&2; done`))
@@ -27,7 +27,7 @@ func TestBothStreamsAreShippedInTheOrderWritten(t *testing.T) {
 	}
 }
 
-func TestAHugeLineIsShippedWhole(t *testing.T) {
+func TestHugeLogLineIsShipped(t *testing.T) {
 	const size = 4 << 20 // many times what is sent at once
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})
@@ -43,7 +43,7 @@ func TestAHugeLineIsShippedWhole(t *testing.T) {
 	}
 }
 
-func TestALogOverItsLimitIsCutAndTheTaskGoesOn(t *testing.T) {
+func TestLogOverLimitIsTruncated(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{MaxLog: 1000})
 	b.Run(node, task(t, "a1", `head -c 100000 /dev/zero | tr '\0' x; echo; echo the end; exit 3`))
@@ -57,7 +57,7 @@ func TestALogOverItsLimitIsCutAndTheTaskGoesOn(t *testing.T) {
 	}
 }
 
-func TestAMessageIsTextWhateverTheTaskWrites(t *testing.T) {
+func TestFailureMessageIsValidUTF8(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})
 	b.Run(node, task(t, "a1", `head -c 3000 /dev/urandom; printf '\303'; exit 1`))
@@ -73,7 +73,7 @@ func tailed(t *testing.T, run string) *wire.Assignment {
 	return w
 }
 
-func TestTheEndOfALogComesWithTheResult(t *testing.T) {
+func TestResultContainsEndOfLog(t *testing.T) {
 	const piece = wire.MaxReportLog
 	for run, sent := range map[string]int{
 		"echo short":                             0,
@@ -101,7 +101,7 @@ func TestTheEndOfALogComesWithTheResult(t *testing.T) {
 	}
 }
 
-func TestThatATaskHasStartedComesWithTheFirstOfItsLog(t *testing.T) {
+func TestStartedIsReportedWithFirstLog(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})
 	w := tailed(t, "echo one; while [ ! -e $TMPDIR/../go ]; do sleep 0.01; done; echo two")
@@ -117,7 +117,7 @@ func TestThatATaskHasStartedComesWithTheFirstOfItsLog(t *testing.T) {
 	}
 }
 
-func TestAShortTaskSaysThatItHasStartedBeforeItsResult(t *testing.T) {
+func TestShortTaskReportsStartedBeforeResult(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})
 	b.Run(node, tailed(t, "true")) // whose first piece of log would go in seconds
@@ -127,7 +127,7 @@ func TestAShortTaskSaysThatItHasStartedBeforeItsResult(t *testing.T) {
 	}
 }
 
-func TestAResultWhoseLogHasAGapSendsItAnew(t *testing.T) {
+func TestResultWithLogGapResendsLog(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})
 	w := tailed(t, "echo one; while [ ! -e $TMPDIR/../go ]; do sleep 0.01; done; echo two")
@@ -144,7 +144,7 @@ func TestAResultWhoseLogHasAGapSendsItAnew(t *testing.T) {
 	}
 }
 
-func TestAResultDoesNotWaitForEverForItsLog(t *testing.T) {
+func TestResultDoesNotWaitForLog(t *testing.T) {
 	b := agenttest.New(t)
 	b.RefuseLogs()
 	start(t, b, node, agent.Config{})

@@ -37,8 +37,8 @@ func loginTask(t *testing.T, attempt string) *wire.Assignment {
 	return w
 }
 
-// TestALoginTaskHasWhatItsSetUpWroteToBashrc: on a machine that is shared in a home of its own, else in its user's.
-func TestALoginTaskHasWhatItsSetUpWroteToBashrc(t *testing.T) {
+// TestLoginTaskReadsBashrcFromSetup: on a machine that is shared in a home of its own, else in its user's.
+func TestLoginTaskReadsBashrcFromSetup(t *testing.T) {
 	for name, sole := range map[string]bool{"shared": false, "the task's alone": true} {
 		t.Run(name, func(t *testing.T) {
 			home := t.TempDir()
@@ -65,8 +65,8 @@ func TestALoginTaskHasWhatItsSetUpWroteToBashrc(t *testing.T) {
 	}
 }
 
-// TestALoginTaskInAnImageWithoutBash reads ~/.bashrc all the same.
-func TestALoginTaskInAnImageWithoutBash(t *testing.T) {
+// TestLoginTaskInImageWithoutBash reads ~/.bashrc all the same.
+func TestLoginTaskInImageWithoutBash(t *testing.T) {
 	environ := containertest.Environ(t)
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{Environ: environ})
@@ -81,8 +81,8 @@ func TestALoginTaskInAnImageWithoutBash(t *testing.T) {
 	}
 }
 
-// TestALoginTaskIsToldToEndAsAnyOther: an interactive shell ignores SIGTERM, a task must not.
-func TestALoginTaskIsToldToEndAsAnyOther(t *testing.T) {
+// TestLoginTaskReceivesSIGTERM: an interactive shell ignores SIGTERM, a task must not.
+func TestLoginTaskReceivesSIGTERM(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{Grace: time.Hour})
 	// The program says that bash waits for it: a signal that comes while bash starts one is lost to a trap.

@@ -53,7 +53,7 @@ func nothingMounted(t *testing.T, dir string) {
 }
 
 // A task reads and writes folders and a bucket in all ways at once, and what it wrote has arrived when it has succeeded.
-func TestATaskSucceedsWhenAllItWroteHasArrived(t *testing.T) {
+func TestTaskSucceedsAfterUploadsComplete(t *testing.T) {
 	environ := mounttest.Environ(t)
 	endpoint := servers.Minio(t)
 	owner := credentials.NewStaticCredentialsProvider(servers.S3AccessKey, servers.S3SecretKey, "")
@@ -96,7 +96,7 @@ env; ls -la $TRADEWIND_INPUTS`)
 }
 
 // A machine that is being taken: the task ends, what it wrote arrives, and only then is its checkpoint told of.
-func TestANoticeFlushesBeforeTheCheckpoint(t *testing.T) {
+func TestNoticeFlushesMountsBeforeCheckpoint(t *testing.T) {
 	environ := mounttest.Environ(t)
 	b, dir := agenttest.New(t), t.TempDir()
 	start(t, b, node, agent.Config{Dir: dir, Environ: environ})
@@ -118,7 +118,7 @@ echo first > out/first; echo ready; while :; do sleep 0.05; done`)
 }
 
 // What cannot be written, here as the folder is gone, is no success, and a checkpoint that counts on it is not kept.
-func TestWhatDoesNotArriveIsNoSuccess(t *testing.T) {
+func TestMissingUploadFailsTask(t *testing.T) {
 	environ := mounttest.Environ(t)
 	b, dir := agenttest.New(t), t.TempDir()
 	start(t, b, node, agent.Config{Dir: dir, Environ: environ, Patience: 3 * time.Second})
@@ -133,7 +133,7 @@ func TestWhatDoesNotArriveIsNoSuccess(t *testing.T) {
 	nothingMounted(t, dir)
 }
 
-func TestATaskFailsWhenItsMountIsKilled(t *testing.T) {
+func TestTaskFailsWhenMountIsKilled(t *testing.T) {
 	environ := mounttest.Environ(t)
 	b, dir := agenttest.New(t), t.TempDir()
 	start(t, b, node, agent.Config{Dir: dir, Environ: environ})
@@ -154,7 +154,7 @@ func TestATaskFailsWhenItsMountIsKilled(t *testing.T) {
 }
 
 // Whatever ends an attempt, its mounts end with it: a stop, and the death of the agent.
-func TestNothingStaysMountedWhateverEndsTheTask(t *testing.T) {
+func TestNothingStaysMounted(t *testing.T) {
 	environ := mounttest.Environ(t)
 	b, dir := agenttest.New(t), t.TempDir()
 	start(t, b, node, agent.Config{Dir: dir, Environ: environ})
@@ -202,7 +202,7 @@ func TestNothingStaysMountedWhateverEndsTheTask(t *testing.T) {
 }
 
 // In a container a mount lies at the same path, one of its own too.
-func TestAContainerSeesMounts(t *testing.T) {
+func TestContainerSeesMounts(t *testing.T) {
 	environ := containertest.Environ(t)
 	own := mounttest.Environ(t)
 	environ = append(environ, own[len(os.Environ()):]...)
@@ -225,7 +225,7 @@ func TestAContainerSeesMounts(t *testing.T) {
 	nothingMounted(t, dir)
 }
 
-func TestWhatCannotBeMountedFailsInStaging(t *testing.T) {
+func TestInvalidMountFailsStaging(t *testing.T) {
 	environ := mounttest.Environ(t)
 	b, dir := agenttest.New(t), t.TempDir()
 	start(t, b, node, agent.Config{Dir: dir, Environ: environ})
@@ -265,7 +265,7 @@ func TestWhatCannotBeMountedFailsInStaging(t *testing.T) {
 }
 
 // What a task has mounted itself stays where it lies when the next one begins.
-func TestWhatATaskHasMountedItselfIsNotRemoved(t *testing.T) {
+func TestTaskMountsAreUnmountedNotDeleted(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})
 	precious := t.TempDir()

@@ -9,7 +9,7 @@ import (
 )
 
 // A path of a container that ends in a slash is the folder that a file goes into, as without a container.
-func TestAFileGoesIntoAFolderOfAContainer(t *testing.T) {
+func TestStageFileIntoContainerFolder(t *testing.T) {
 	from := t.TempDir()
 	a := &attempt{
 		agent: &agent{}, dirs: dirsIn(t.TempDir()), work: &wire.Assignment{}, reports: &reports{}, out: &taskLog{},

@@ -60,7 +60,7 @@ func statusFile(t *testing.T, b *agenttest.Broker, attempt string) string {
 	return filepath.Join(dir, "status")
 }
 
-func TestAReplicaTellsWhenItIsReadyAndWhenItIsNot(t *testing.T) {
+func TestReplicaReportsReadiness(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})
 	b.Run(node, replica(t, "a1", server))
@@ -87,7 +87,7 @@ func TestAReplicaTellsWhenItIsReadyAndWhenItIsNot(t *testing.T) {
 	b.ReportAfter(1, node, "a1", wire.Ready)
 }
 
-func TestAReplicaIsPostedTo(t *testing.T) {
+func TestReplicaProbeWithPost(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})
 	a := replica(t, "a1", server)
@@ -97,7 +97,7 @@ func TestAReplicaIsPostedTo(t *testing.T) {
 	b.AwaitLog(node, "a1", `POST /health?deep=1 yes {"ask": 1}`)
 }
 
-func TestAReplicaWithoutAPathIsConnectedTo(t *testing.T) {
+func TestReplicaProbeWithTCP(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})
 	a := replica(t, "a1", server)
@@ -109,7 +109,7 @@ func TestAReplicaWithoutAPathIsConnectedTo(t *testing.T) {
 	}
 }
 
-func TestAReplicaWithoutAPortIsReadyWhenItRuns(t *testing.T) {
+func TestReplicaWithoutPortIsReadyAtStart(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})
 	a := replica(t, "a1", `echo "port ${PORT-none}"; sleep 1000`)
@@ -121,7 +121,7 @@ func TestAReplicaWithoutAPortIsReadyWhenItRuns(t *testing.T) {
 	b.AwaitLog(node, "a1", "port none")
 }
 
-func TestAReplicaThatDoesNotComeUpFails(t *testing.T) {
+func TestReplicaFailsIfNeverReady(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{Grace: 10 * time.Millisecond})
 	a := replica(t, "a1", "sleep 1000")
@@ -132,7 +132,7 @@ func TestAReplicaThatDoesNotComeUpFails(t *testing.T) {
 	}
 }
 
-func TestAReplicaThatIsNotReadyForLongFails(t *testing.T) {
+func TestReplicaFailsIfUnreadyForLong(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{Grace: 10 * time.Millisecond})
 	a := replica(t, "a1", server)
@@ -148,7 +148,7 @@ func TestAReplicaThatIsNotReadyForLongFails(t *testing.T) {
 }
 
 // One that another has taken the place of ends at once; one whose machine will be taken goes on for half of the notice.
-func TestAReplicaGoesOnWhileItCan(t *testing.T) {
+func TestReplicaServesUntilLastMoment(t *testing.T) {
 	for name, c := range map[string]struct {
 		now           bool
 		notice        time.Duration
@@ -176,7 +176,7 @@ func TestAReplicaGoesOnWhileItCan(t *testing.T) {
 }
 
 // One that goes on hears of it when it need not any more.
-func TestAReplicaThatGoesOnIsReplaced(t *testing.T) {
+func TestServingReplicaIsReplaced(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})
 	b.Run(node, replica(t, "a1", server))

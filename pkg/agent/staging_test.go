@@ -79,7 +79,7 @@ func TestWorkdirInputsAndParentsAreStaged(t *testing.T) {
 	}
 }
 
-func TestStagingFailsWithWhatIsWrong(t *testing.T) {
+func TestStagingReportsErrors(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})
 	outside, src := t.TempDir(), t.TempDir()
@@ -114,7 +114,7 @@ func TestStagingFailsWithWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestOnAMachineOfItsOwnATaskHasItsInputsWhereItWants(t *testing.T) {
+func TestSoleTaskStagesInputsAnywhere(t *testing.T) {
 	b := agenttest.New(t)
 	outside, src := t.TempDir(), t.TempDir()
 	writeFile(t, filepath.Join(src, "f"), "x")
@@ -130,7 +130,7 @@ func TestOnAMachineOfItsOwnATaskHasItsInputsWhereItWants(t *testing.T) {
 	}
 }
 
-func TestWhatLeavesAWorkdirIsLeftOutAndSaid(t *testing.T) {
+func TestWorkdirLinksOutsideAreLeftOutAndLogged(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})
 	src := t.TempDir()
@@ -166,7 +166,7 @@ func TestDeclaredOutputsAreKeptAndCopied(t *testing.T) {
 	}
 }
 
-func TestOutputsThatAreWantedOfAFailureAreCopied(t *testing.T) {
+func TestOnFailureOutputsAreCopied(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})
 	to := t.TempDir()
@@ -190,7 +190,7 @@ func TestOutputsThatAreWantedOfAFailureAreCopied(t *testing.T) {
 	}
 }
 
-func TestOutputsThatCannotBeKeptFailTheTask(t *testing.T) {
+func TestInvalidOutputsFailTask(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})
 	for name, tc := range map[string]struct {
@@ -216,7 +216,7 @@ func TestOutputsThatCannotBeKeptFailTheTask(t *testing.T) {
 	}
 }
 
-func TestSeveralNodesKnowEachOtherAndKeepTheirOutputsApart(t *testing.T) {
+func TestNodesKnowEachOtherAndSeparateOutputs(t *testing.T) {
 	b := agenttest.New(t)
 	to := t.TempDir()
 	w := task(t, "a1", `echo $TRADEWIND_NODE_RANK of $TRADEWIND_NUM_NODES at $TRADEWIND_HEAD:$TRADEWIND_PORT, $SKYPILOT_NODE_RANK of $SKYPILOT_NUM_NODES with $SKYPILOT_NUM_GPUS_PER_NODE
@@ -256,7 +256,7 @@ echo $TRADEWIND_NODE_RANK > $TRADEWIND_OUTPUT/f; [ $TRADEWIND_NODE_RANK = 0 ] &&
 	}
 }
 
-func TestTheEnvironmentOfATask(t *testing.T) {
+func TestTaskEnvironment(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{Machine: "m-1", Environ: []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=/home/me", "LC_ALL=C", "CUDA_VISIBLE_DEVICES=1",
@@ -284,7 +284,7 @@ func TestTheEnvironmentOfATask(t *testing.T) {
 }
 
 // Whoever leaves nothing asks for nothing to keep it, and its children find an empty directory.
-func TestATaskThatLeavesNothingKeepsNothing(t *testing.T) {
+func TestTaskWithoutOutputsUploadsNothing(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})
 	w := task(t, "a1", "true")
@@ -317,7 +317,7 @@ func TestATaskThatLeavesNothingKeepsNothing(t *testing.T) {
 }
 
 // Of a parent whose output is not all wanted, what is comes with all below it, of each of its nodes.
-func TestOfAParentOnlyWhatIsNamedIsBrought(t *testing.T) {
+func TestOnlyNamedParentOutputsAreStaged(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})
 	parent := task(t, "a1", `cd $TRADEWIND_OUTPUT; mkdir -p log/deep model; echo m > model/m; echo l > log/deep/l; echo x > x
@@ -350,7 +350,7 @@ func (c *reading) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // Both nodes start from the same large file: each piece of it is read from the store once.
-func TestNodesPassOnWhatTheyStartFrom(t *testing.T) {
+func TestNodesShareInputs(t *testing.T) {
 	b := agenttest.New(t)
 	w := task(t, "a1", `cksum < $TRADEWIND_INPUTS/parent/large; cksum < mine`)
 	large := strings.Repeat("0123456789abcdef", 4<<16) // 4 MiB
@@ -397,7 +397,7 @@ func TestNodesPassOnWhatTheyStartFrom(t *testing.T) {
 }
 
 // A pipe that nobody writes to would be read for ever.
-func TestAPipeIsNoOutput(t *testing.T) {
+func TestPipeIsNotAnOutput(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})
 	for _, uri := range []string{"", "file://" + t.TempDir() + "/kept"} {

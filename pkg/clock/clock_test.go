@@ -14,7 +14,7 @@ import (
 
 var start = time.Date(2026, 5, 20, 12, 0, 0, 0, time.UTC)
 
-func TestScaledClockAgreesWithTheWallAtItsStart(t *testing.T) {
+func TestScaledClockStartsAtWallTime(t *testing.T) {
 	now := time.Now()
 	c := scaled(now.Add(-time.Second), 0.001)
 	if passed := c.Now().Sub(now); passed < 999*time.Second {
@@ -22,7 +22,7 @@ func TestScaledClockAgreesWithTheWallAtItsStart(t *testing.T) {
 	}
 }
 
-func TestAScaledClockMadeAgainGoesOn(t *testing.T) {
+func TestRecreatedScaledClockContinues(t *testing.T) {
 	before := time.Now().Add(-time.Minute)
 	a, b := scaled(before, 0.01), scaled(before, 0.01)
 	first := a.Now()
@@ -31,7 +31,7 @@ func TestAScaledClockMadeAgainGoesOn(t *testing.T) {
 	}
 }
 
-func TestFactorsThatMeanRealTime(t *testing.T) {
+func TestRealTimeFactors(t *testing.T) {
 	for _, f := range []float64{0, 1, -2, math.NaN(), math.Inf(1)} {
 		if got := scaled(start, f).Wall(time.Hour); got != time.Hour {
 			t.Errorf("factor %v: an hour takes %v of wall time", f, got)
@@ -64,7 +64,7 @@ func TestAfterEndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestWallNeverOverflowsAndGrowsWithItsArgument(t *testing.T) {
+func TestWallIsMonotonicAndSaturates(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := scaled(start, rapid.Float64Range(1e-9, 1e9).Draw(t, "factor"))
 		a := time.Duration(rapid.Int64().Draw(t, "a"))
@@ -78,7 +78,7 @@ func TestWallNeverOverflowsAndGrowsWithItsArgument(t *testing.T) {
 	})
 }
 
-func TestManualClockWakesOnlyThoseWhoseTimeHasCome(t *testing.T) {
+func TestManualClockWakesDueWaiters(t *testing.T) {
 	c := clock.NewManual(start)
 	woken := make(chan string, 2)
 	for name, at := range map[string]time.Duration{"early": time.Minute, "late": time.Hour} {
@@ -104,7 +104,7 @@ func TestManualClockWakesOnlyThoseWhoseTimeHasCome(t *testing.T) {
 	}
 }
 
-func TestAClockGoesOnFromWhereItStood(t *testing.T) {
+func TestClockContinuesFromVirtualTime(t *testing.T) {
 	wall := time.Now()
 	ahead := wall.Add(48 * time.Hour)
 	for _, factor := range []float64{0, 0.001, 1} {

@@ -55,9 +55,9 @@ func needGit(t testing.TB) {
 	}
 }
 
-// TestWhatIsLeftOutIsWhatGitLeavesOut compares with git itself, for random trees with random ignore files in them and
+// TestIgnoreRulesMatchGit compares with git itself, for random trees with random ignore files in them and
 // above them.
-func TestWhatIsLeftOutIsWhatGitLeavesOut(t *testing.T) {
+func TestIgnoreRulesMatchGit(t *testing.T) {
 	needGit(t)
 	top := t.TempDir()
 	git(t, top, "init", "-q")
@@ -111,7 +111,7 @@ func TestWhatIsLeftOutIsWhatGitLeavesOut(t *testing.T) {
 	})
 }
 
-func TestWhichIgnoreFileCounts(t *testing.T) {
+func TestIgnoreFilePrecedence(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"a", "b", "c", "sub/c", "sub/d", ".git/HEAD"} {
 		put(t, dir, name, "", 0o644)
@@ -133,8 +133,8 @@ func TestWhichIgnoreFileCounts(t *testing.T) {
 	check("our own alone", "a", "c", "sub/c", "sub/d")
 }
 
-// TestAFolderThatGitLeavesOutIsPackedWhenItIsNamed: what its user asks for by name is not left out.
-func TestAFolderThatGitLeavesOutIsPackedWhenItIsNamed(t *testing.T) {
+// TestIgnoredFolderIsPackedIfNamed: what its user asks for by name is not left out.
+func TestIgnoredFolderIsPackedIfNamed(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, ".git/HEAD", "", 0o644)
 	put(t, dir, ".gitignore", "build/\n*.o", 0o644)

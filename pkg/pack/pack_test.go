@@ -148,8 +148,8 @@ func noise(seed uint64, n int) string {
 	return string(b)
 }
 
-// TestWhatIsUnpackedIsWhatWasPacked holds for any folder: contents, modes, links and empty folders.
-func TestWhatIsUnpackedIsWhatWasPacked(t *testing.T) {
+// TestPackUnpackRoundTrip holds for any folder: contents, modes, links and empty folders.
+func TestPackUnpackRoundTrip(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		dir, err := os.MkdirTemp(t.TempDir(), "")
 		if err != nil {
@@ -226,8 +226,8 @@ func TestWhatIsUnpackedIsWhatWasPacked(t *testing.T) {
 	})
 }
 
-// TestASecondPackSendsWhatChanged: of 32 MiB in large and small files, one changed, one added, one removed.
-func TestASecondPackSendsWhatChanged(t *testing.T) {
+// TestSecondPackSendsOnlyChanges: of 32 MiB in large and small files, one changed, one added, one removed.
+func TestSecondPackSendsOnlyChanges(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, "model.bin", noise(1, 16<<20), 0o644)
 	for i := range 4096 {
@@ -261,7 +261,7 @@ func TestASecondPackSendsWhatChanged(t *testing.T) {
 	t.Logf("first %d pieces, %d bytes; four changes %d pieces, %d bytes", first, all, n, size)
 }
 
-func TestAFileAlone(t *testing.T) {
+func TestPackSingleFile(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, "train.csv", "1,2", 0o640)
 	put(t, dir, "other", "no", 0o640)
@@ -280,8 +280,8 @@ func TestAFileAlone(t *testing.T) {
 	}
 }
 
-// TestWhatLiesThereIsReplacedAndTheRestStays, also where a link lies in the way.
-func TestWhatLiesThereIsReplacedAndTheRestStays(t *testing.T) {
+// TestUnpackReplacesOnlySameNames, also where a link lies in the way.
+func TestUnpackReplacesOnlySameNames(t *testing.T) {
 	dir, out, elsewhere := t.TempDir(), t.TempDir(), t.TempDir()
 	put(t, dir, "a", "new", 0o644)
 	put(t, dir, "d/b", "new", 0o644)
@@ -309,7 +309,7 @@ func TestWhatLiesThereIsReplacedAndTheRestStays(t *testing.T) {
 	}
 }
 
-func TestEveryByteIsChecked(t *testing.T) {
+func TestUnpackChecksEveryByte(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, "a", noise(3, 3<<20), 0o644)
 	tree := packed(t, dir)
@@ -333,7 +333,7 @@ func TestEveryByteIsChecked(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBePackedSaysWhatToDo(t *testing.T) {
+func TestScanErrorsSayWhatToDo(t *testing.T) {
 	for name, c := range map[string]struct {
 		make func(dir string) error
 		says []string
@@ -362,7 +362,7 @@ func TestWhatCannotBePackedSaysWhatToDo(t *testing.T) {
 	}
 }
 
-func TestALimitSaysWhatIsLarge(t *testing.T) {
+func TestLargeErrorListsLargestParts(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, "data/raw/big.bin", strings.Repeat("x", 3000), 0o644)
 	put(t, dir, "data/raw/other.bin", strings.Repeat("x", 10), 0o644)
@@ -388,8 +388,8 @@ func TestALimitSaysWhatIsLarge(t *testing.T) {
 	}
 }
 
-// TestAFileThatChangesIsNoticed: while it is read, and between reading and sending.
-func TestAFileThatChangesIsNoticed(t *testing.T) {
+// TestPackDetectsChangedFile: while it is read, and between reading and sending.
+func TestPackDetectsChangedFile(t *testing.T) {
 	dir := t.TempDir()
 	log := filepath.Join(dir, "out.log")
 	put(t, dir, "big", noise(1, 9<<20), 0o644)

@@ -32,7 +32,7 @@ func vault(keys ...string) *secret.Vault {
 	}, Sources: map[string]secret.Source{secret.SSM: kept{"/team/hf": "kept there"}}}
 }
 
-func TestWhatIsSealedOpensForItsJobAlone(t *testing.T) {
+func TestSealedSecretsOpenOnlyForTheirJob(t *testing.T) {
 	ctx := t.Context()
 	v := vault("k")
 	sealed, err := v.Seal(ctx, "job-1", map[string]string{"TOKEN": "hunter2", "HF": "ssm:/team/hf", "OTHER": "x"})
@@ -61,11 +61,11 @@ func TestWhatIsSealedOpensForItsJobAlone(t *testing.T) {
 	}
 }
 
-func TestAReferenceThatIsNotGoodIsRefusedByName(t *testing.T) {
+func TestSealRejectsBadReferenceByName(t *testing.T) {
 	v := vault("k")
 	for value, want := range map[string]string{
-		"ssm:/team/none":       "A: ssm:/team/none: secret: cannot be had: no such parameter",
-		"secretsmanager:thing": "A: secret: cannot be had: this broker reads no secretsmanager",
+		"ssm:/team/none":       "A: ssm:/team/none: secret: not available: no such parameter",
+		"secretsmanager:thing": "A: secret: not available: this broker does not read secretsmanager",
 	} {
 		_, err := v.Seal(t.Context(), "job", map[string]string{"A": value, "B": "hunter2"})
 		var refused *secret.Refused
@@ -79,7 +79,7 @@ func TestAReferenceThatIsNotGoodIsRefusedByName(t *testing.T) {
 	}
 }
 
-func TestFewValuesAreTakenForReferences(t *testing.T) {
+func TestReferenceRecognition(t *testing.T) {
 	for value, want := range map[string]bool{
 		"ssm:/a/b": true, "ssm:/a:3": true, "secretsmanager:team/hf": true, "ssm:a": true, "ssm:": false,
 		"ssm:/a b": false, "gcpsm:projects/p/secrets/s": true, "keyvault:v/n": true, "kubernetes:a/b/c": true, "gcpsm:projects": true,
@@ -92,7 +92,7 @@ func TestFewValuesAreTakenForReferences(t *testing.T) {
 }
 
 // Whatever the values are, they come back as they were, and no error shows them.
-func TestValuesComeBack(t *testing.T) {
+func TestSealOpenRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		values := rapid.MapOf(rapid.StringMatching(`[A-Z]{1,5}`), rapid.StringMatching(`(?s).{1,30}`)).Draw(t, "values")
 		var names []string

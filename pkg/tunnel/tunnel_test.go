@@ -54,8 +54,8 @@ func (s *side) Receive(ctx context.Context, offset int64, wait time.Duration) ([
 	return piece, err
 }
 
-// TestWhatIsSentArrivesOnce sends through calls that get lost, by two relays on one store as two functions have them.
-func TestWhatIsSentArrivesOnce(t *testing.T) {
+// TestSentBytesArriveOnce sends through calls that get lost, by two relays on one store as two functions have them.
+func TestSentBytesArriveOnce(t *testing.T) {
 	for seed := range uint64(6) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		size, lost := 1+random.IntN(300_000), random.Uint32N(4)
@@ -90,7 +90,7 @@ func TestWhatIsSentArrivesOnce(t *testing.T) {
 	}
 }
 
-func TestAStreamThatNobodyTakesHoldsItsSender(t *testing.T) {
+func TestUnreadStreamBlocksSender(t *testing.T) {
 	r := relay.New(mem.New(), time.Now, 0)
 	piece := make([]byte, tunnel.MaxPiece)
 	var offset int64
@@ -112,7 +112,7 @@ func TestAStreamThatNobodyTakesHoldsItsSender(t *testing.T) {
 	}
 }
 
-func TestAVisitThatIsOverEndsItsConnection(t *testing.T) {
+func TestEndedVisitEndsConnection(t *testing.T) {
 	s := &side{Calls: tunneltest.Calls{Relay: relay.New(mem.New(), time.Now, 0), Out: "up", In: "down"},
 		fails: func() bool { return false }}
 	s.over.Store(true)
@@ -126,7 +126,7 @@ func TestAVisitThatIsOverEndsItsConnection(t *testing.T) {
 }
 
 // A side that has said all hears what the other says much later: a command without input, a server that thinks.
-func TestWhoHasSaidAllStillListens(t *testing.T) {
+func TestHalfClosedSideStillReceives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()

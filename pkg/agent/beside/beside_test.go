@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 
 // A command may be what ends the task beside which it runs, so that the attempt is over when its own end is noticed.
 // The person hears its exit code nevertheless, and of one that was cut off that the attempt is over.
-func TestACommandThatEndedByItselfSaysItsCodeThoughTheAttemptIsOver(t *testing.T) {
+func TestExecReportsExitCodeWhenAttemptEndsToo(t *testing.T) {
 	for _, c := range []struct {
 		name, script string
 		exit         int

@@ -54,7 +54,7 @@ func (m *machine) bootAzure(metadata string) (string, error) {
 	return string(out), err
 }
 
-func TestAMachineOfAzureStartsItsAgentAsWhatAzureCallsIt(t *testing.T) {
+func TestAzureMachineStartsAgentWithVMID(t *testing.T) {
 	m, service, url := onAzure(t)
 	out, err := m.bootAzure(url)
 	if err != nil {
@@ -73,7 +73,7 @@ func TestAMachineOfAzureStartsItsAgentAsWhatAzureCallsIt(t *testing.T) {
 	}
 }
 
-func TestAMachineOfAzureWithoutMetadataGivesUp(t *testing.T) {
+func TestAzureMachineWithoutMetadataPowersOff(t *testing.T) {
 	m, _, _ := onAzure(t)
 	if out, err := m.bootAzure("http://127.0.0.1:1"); err == nil || !strings.Contains(out, "metadata does not answer") {
 		t.Errorf("%v\n%s", err, out)
@@ -81,7 +81,7 @@ func TestAMachineOfAzureWithoutMetadataGivesUp(t *testing.T) {
 }
 
 // What the service says is what the agent's parts make of it: the proof names the machine, the event is a notice.
-func TestTheMetadataServiceProvesAndWarns(t *testing.T) {
+func TestMetadataServiceProvesAndWarns(t *testing.T) {
 	_, service, url := onAzure(t)
 	ask, err := prove.New(prove.Config{Cloud: "azure", URL: url})
 	if err != nil {

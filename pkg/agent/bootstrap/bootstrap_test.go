@@ -133,7 +133,7 @@ func (m *machine) script() []byte {
 	return b
 }
 
-func TestAMachineFetchesChecksAndStartsItsAgent(t *testing.T) {
+func TestMachineDownloadsVerifiesAndStartsAgent(t *testing.T) {
 	m := newMachine(t, stub)
 	out, err := m.boot(m.script())
 	if err != nil {
@@ -167,7 +167,7 @@ func TestAMachineFetchesChecksAndStartsItsAgent(t *testing.T) {
 	}
 }
 
-func TestAnAgentWithAnotherDigestIsNotStarted(t *testing.T) {
+func TestAgentWithWrongDigestIsNotStarted(t *testing.T) {
 	m := newMachine(t, stub)
 	m.program += "echo changed\n"
 	out, err := m.boot(m.script())
@@ -179,7 +179,7 @@ func TestAnAgentWithAnotherDigestIsNotStarted(t *testing.T) {
 	}
 }
 
-func TestAMachineThatCannotStartItsAgentGivesUp(t *testing.T) {
+func TestMachineWithoutAgentPowersOff(t *testing.T) {
 	for name, spoil := range map[string]func(*machine){
 		"no store":    func(m *machine) { m.location = "http://127.0.0.1:1/program" },
 		"no answer":   func(m *machine) { m.location = "" },
@@ -243,7 +243,7 @@ func TestManyTokensFitCompressed(t *testing.T) {
 	}
 }
 
-func TestNonsenseIsNoScript(t *testing.T) {
+func TestScriptRejectsInvalidValues(t *testing.T) {
 	good := bootstrap.Machine{Endpoint: "https://a", Tokens: []string{"t"}, SHA256: strings.Repeat("a", 64)}
 	if _, err := bootstrap.Script(good); err != nil {
 		t.Fatal(err)

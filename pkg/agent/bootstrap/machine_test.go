@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 
 // From user data to a result: the real agent is fetched, checked and started, reads and writes what it is granted, and the
 // machine ends when it is let go.
-func TestAMachineBootsAndRunsATaskWithoutRightsOfItsOwn(t *testing.T) {
+func TestMachineBootsAndRunsTaskWithoutPermissions(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

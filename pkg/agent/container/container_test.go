@@ -63,7 +63,7 @@ func start(t *testing.T, b *container.Box, dir, text string, env ...string) *exe
 	return cmd
 }
 
-func TestScriptsRunInTheImageAndShareTheMachinesFiles(t *testing.T) {
+func TestScriptsRunInImageAndShareFiles(t *testing.T) {
 	_, b, dir := box(t, container.Spec{ShmBytes: 32 << 20})
 	out, code := run(t, b, dir, "cat /etc/image; touch /installed; pwd; echo \"$GREETING\"; env | grep -c '^two words' ; df -m /dev/shm | tail -1 | awk '{print $2}'; exit 7",
 		"GREETING=it's\nnice", "two words=x", "A-B=c")
@@ -77,7 +77,7 @@ func TestScriptsRunInTheImageAndShareTheMachinesFiles(t *testing.T) {
 	}
 }
 
-func TestASignalReachesEveryProcessAndPatienceEnds(t *testing.T) {
+func TestTerminateSignalsEveryProcessThenKills(t *testing.T) {
 	_, b, dir := box(t, container.Spec{})
 	cmd := start(t, b, dir, `(trap 'echo child is told; exit' TERM; touch child; while :; do sleep 0.05; done) &
 trap 'echo told; wait; exit 3' TERM
@@ -102,7 +102,7 @@ while :; do sleep 0.05; done`)
 	}
 }
 
-func TestABoxEndsWithWhoStartedIt(t *testing.T) {
+func TestContainerEndsWithItsOwner(t *testing.T) {
 	e, b, dir := box(t, container.Spec{})
 	cmd := start(t, b, dir, `touch busy; while :; do sleep 0.05; done`)
 	await(t, filepath.Join(dir, "busy"))
@@ -113,7 +113,7 @@ func TestABoxEndsWithWhoStartedIt(t *testing.T) {
 	}
 }
 
-func TestWhyThereIsNoBox(t *testing.T) {
+func TestStartReportsContainerErrors(t *testing.T) {
 	environ := containertest.Environ(t)
 	e, err := container.Find(t.Context(), environ)
 	if err != nil {

@@ -75,9 +75,9 @@ func registry(t *testing.T, environ []string) (addr string, withIt []string) {
 	return addr, append(environ, "CONTAINERS_REGISTRIES_CONF="+filepath.Join(dir, "registries.conf"))
 }
 
-// TestALoginAtARegistry: an image is pulled by who may, the registry says why others may not, and no file is left that
+// TestRegistryLogin: an image is pulled by who may, the registry says why others may not, and no file is left that
 // has the password.
-func TestALoginAtARegistry(t *testing.T) {
+func TestRegistryLogin(t *testing.T) {
 	addr, environ := registry(t, containertest.Environ(t))
 	image := addr + "/team/private:1"
 	podman := func(args ...string) {

@@ -12,7 +12,7 @@ import (
 
 // What a node that joins a role is told: those that were there before it come first, and torchrun hears from how many to
 // how many they may be.
-func TestANodeThatJoinsIsBehindThoseThatWereThere(t *testing.T) {
+func TestJoiningNodeRanksLast(t *testing.T) {
 	g := &wire.Gang{
 		Name: "train", Role: "worker", Framework: "pytorch", First: 3, Least: 2, Most: 4,
 		Members: []wire.Member{

@@ -8,7 +8,7 @@ import (
 )
 
 // The forms of a secret in JSON and URLs, as programs in other languages than Go write them.
-func TestFormsOfOtherPrograms(t *testing.T) {
+func TestMaskEncodingsOfOtherPrograms(t *testing.T) {
 	for _, c := range []struct{ name, secret, printed string }{
 		{"python json.dumps, jq, JSON.stringify", `pa"ss&word1`, `{"password": "pa\"ss&word1"}`},
 		{"python json.dumps of a letter", "geheimnisüber", `{"password": "geheimnis\u00fcber"}`},

@@ -68,7 +68,7 @@ func (p *place) do(err error) {
 func (p *place) at(name string) string { return filepath.Join(p.point, name) }
 
 // What a task does to a cached mount is what the bucket has in the end.
-func TestWhatATaskWritesIsBroughtUpBehindIt(t *testing.T) {
+func TestWriteBehindUploads(t *testing.T) {
 	a := open3(t)
 	for key, body := range map[string]string{
 		"in/kept": "is kept", "in/changed": "was", "in/removed": "was", "in/moved": "has moved",
@@ -138,7 +138,7 @@ func (a account) contents(t *testing.T) map[string]string {
 }
 
 // What others write meanwhile is seen, and is not removed with what the task removes.
-func TestWhatOthersWriteIsSeenAndStays(t *testing.T) {
+func TestForeignWritesAreVisibleAndKept(t *testing.T) {
 	a := open3(t)
 	a.put(t, "in/x", "was")
 	p := a.behind(t, nil)
@@ -159,7 +159,7 @@ func TestWhatOthersWriteIsSeenAndStays(t *testing.T) {
 }
 
 // A file appears in the bucket when whoever writes it has closed it; a checkpoint in between waits for what is closed.
-func TestAnOpenFileIsNotBroughtUp(t *testing.T) {
+func TestOpenFileIsNotUploaded(t *testing.T) {
 	a := open3(t)
 	p := a.behind(t, nil)
 	f, err := os.Create(p.at("open"))
@@ -185,7 +185,7 @@ func TestAnOpenFileIsNotBroughtUp(t *testing.T) {
 }
 
 // In the background, without anybody who waits.
-func TestFilesArriveWhileTheTaskRuns(t *testing.T) {
+func TestWriteBehindUploadsWhileTaskRuns(t *testing.T) {
 	a := open3(t)
 	p := a.behind(t, nil)
 	p.do(p.write("a/b", "written"))
@@ -195,7 +195,7 @@ func TestFilesArriveWhileTheTaskRuns(t *testing.T) {
 }
 
 // What fails for a moment is tried again; what the store refuses fails the flush at once, with the files' names.
-func TestAnUploadThatFailsIsTriedAgain(t *testing.T) {
+func TestFailedUploadIsRetried(t *testing.T) {
 	a := open3(t)
 	fails := 3
 	var refused error
@@ -222,7 +222,7 @@ func TestAnUploadThatFailsIsTriedAgain(t *testing.T) {
 }
 
 // rclone's death is told with the files that have not arrived, and leaves nothing mounted.
-func TestAKilledMountBehindNamesWhatIsMissing(t *testing.T) {
+func TestKilledWriteBehindMountNamesMissingFiles(t *testing.T) {
 	a := open3(t)
 	p := a.behind(t, func(upload) upload {
 		return func(context.Context, string, []string) error { return errors.New("not now") }
@@ -239,7 +239,7 @@ func TestAKilledMountBehindNamesWhatIsMissing(t *testing.T) {
 }
 
 // A socket is no file, and says so.
-func TestWhatIsNoFileIsNamed(t *testing.T) {
+func TestUnkeptNamesSpecialFiles(t *testing.T) {
 	a := open3(t)
 	p := a.behind(t, nil)
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", p.at("s"))

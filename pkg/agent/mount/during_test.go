@@ -11,7 +11,7 @@ import (
 )
 
 // An upload that took longer than nothing may move has moved all the same: one failure of it does not end the flush.
-func TestAFlushGoesOnAfterALongUpload(t *testing.T) {
+func TestFlushContinuesAfterLongUpload(t *testing.T) {
 	still, tries := 300*time.Millisecond, 0
 	b, _ := folder(t, func(context.Context) error {
 		tries++
@@ -30,7 +30,7 @@ func TestAFlushGoesOnAfterALongUpload(t *testing.T) {
 }
 
 // What a task removes (rm -rf dir; mkdir dir) while a pass uploads is removed from the store.
-func TestWhatIsRemovedDuringAPassIsRemovedInTheStore(t *testing.T) {
+func TestRemovalDuringPassReachesStore(t *testing.T) {
 	var b *behind
 	var removed *[]string
 	first := true

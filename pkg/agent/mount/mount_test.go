@@ -109,7 +109,7 @@ func folder(t *testing.T) (dir, uri string) {
 	return dir, "file://" + strings.ReplaceAll(dir, " ", "%20")
 }
 
-func TestAFolderIsReadAndWritten(t *testing.T) {
+func TestMountLocalFolder(t *testing.T) {
 	for _, mode := range []mount.Mode{mount.Read, mount.Write, mount.Cached} {
 		t.Run(string(mode), func(t *testing.T) {
 			dir, uri := folder(t)
@@ -188,7 +188,7 @@ func (a account) keys(t *testing.T) (keys []string) {
 }
 
 // Lent credentials, bounded to the prefix, are all that a mount needs; they are in no argument and no variable.
-func TestABucketIsMountedWithWhatIsLent(t *testing.T) {
+func TestMountBucketWithLentCredentials(t *testing.T) {
 	a := open3(t)
 	a.put(t, "in/data/x", "of the bucket")
 	lent := a.lend(t, "s3://bucket/in/", true)
@@ -263,7 +263,7 @@ func until(t *testing.T, what string, ok func() bool) {
 }
 
 // What the store does not take fails the flush, with the files' names and the store's words; so does an end.
-func TestAFlushThatCannotFinishNamesTheFiles(t *testing.T) {
+func TestFailedFlushNamesFiles(t *testing.T) {
 	a := open3(t)
 	p, err := open(t, "s3://bucket/in/", mount.Cached, a.lend(t, "s3://bucket/in/", false))
 	must(t, p, err)
@@ -285,7 +285,7 @@ func TestAFlushThatCannotFinishNamesTheFiles(t *testing.T) {
 }
 
 // A file that nobody has closed yet is waited for.
-func TestAFlushWaitsForOpenFiles(t *testing.T) {
+func TestFlushWaitsForOpenFiles(t *testing.T) {
 	dir, uri := folder(t)
 	p, err := open(t, uri, mount.Cached, grant.Credentials{})
 	must(t, p, err)
@@ -314,7 +314,7 @@ func TestAFlushWaitsForOpenFiles(t *testing.T) {
 	}
 }
 
-func TestAMountThatIsKilledIsToldAndLeavesNothing(t *testing.T) {
+func TestKilledMountIsReportedAndCleanedUp(t *testing.T) {
 	_, uri := folder(t)
 	p, err := open(t, uri, mount.Cached, grant.Credentials{})
 	must(t, p, err)
@@ -336,7 +336,7 @@ func TestAMountThatIsKilledIsToldAndLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeMountedIsSaid(t *testing.T) {
+func TestStartReportsMountErrors(t *testing.T) {
 	dir, uri := folder(t)
 	for what, c := range map[string]struct{ uri, words string }{
 		"a file": {uri + "/there", "there"}, "nothing": {uri + "/none", "none"},
@@ -354,7 +354,7 @@ func TestWhatCannotBeMountedIsSaid(t *testing.T) {
 	}
 }
 
-func TestClearUnmountsWhatIsLeft(t *testing.T) {
+func TestClearUnmountsRemainingMounts(t *testing.T) {
 	dir, uri := folder(t)
 	p, err := open(t, uri, mount.Write, grant.Credentials{})
 	must(t, p, err)
@@ -384,7 +384,7 @@ func readAll(t *testing.T, r io.ReadCloser) string {
 }
 
 // Azure's signature is added to each request on its way, so that a renewed one counts at once; only rclone can ask so.
-func TestAContainerIsMountedAndItsSignatureRenewed(t *testing.T) {
+func TestMountAzureContainerRenewsSignature(t *testing.T) {
 	endpoint := servers.Azurite(t) + "/" + servers.AzureAccount
 	key, err := service.NewSharedKeyCredential(servers.AzureAccount, servers.AzureKey)
 	if err != nil {
@@ -430,7 +430,7 @@ func TestAContainerIsMountedAndItsSignatureRenewed(t *testing.T) {
 }
 
 // fake-gcs-server checks no tokens: what is seen here is that rclone sends them, and takes up the renewed one.
-func TestAGoogleBucketIsMountedAndItsTokenRenewed(t *testing.T) {
+func TestMountGoogleBucketRenewsToken(t *testing.T) {
 	target, err := url.Parse(servers.FakeGCS(t))
 	if err != nil {
 		t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 )
 
 // A file with a name that no object can have keeps no other file from being uploaded: it is told of as not kept.
-func TestANameThatNoObjectCanHaveKeepsNoOtherFromTheStore(t *testing.T) {
+func TestInvalidObjectNameDoesNotBlockOthers(t *testing.T) {
 	var sent []string
 	b, _ := folder(t, nil)
 	b.fits = func(name string) bool {

@@ -28,7 +28,7 @@ func folder(t *testing.T, send func(context.Context) error) (b *behind, removed 
 }
 
 // A folder that cannot be read does not look like one whose files the task has removed.
-func TestWhatCannotBeReadIsNotRemovedFromTheStore(t *testing.T) {
+func TestUnreadableFolderRemovesNothing(t *testing.T) {
 	b, removed := folder(t, func(context.Context) error { return nil })
 	if _, err := b.pass(t.Context(), 0); err != nil || len(b.sent) != 1 {
 		t.Fatalf("%d sent, %v", len(b.sent), err)
@@ -43,7 +43,7 @@ func TestWhatCannotBeReadIsNotRemovedFromTheStore(t *testing.T) {
 }
 
 // Whoever waits for an upload that is under way waits no longer than it may.
-func TestNobodyWaitsForAnUploadLongerThanItMay(t *testing.T) {
+func TestPassWaitsOnlyUntilContextEnds(t *testing.T) {
 	sending, end := make(chan struct{}), make(chan struct{})
 	b, _ := folder(t, func(context.Context) error {
 		close(sending)

@@ -96,7 +96,7 @@ func copyProgram(t *testing.T, to, from string) {
 }
 
 // An agent that is not root mounts, and waits for what was written, with nothing but FUSE: rclone's cache uploads.
-func TestAnAgentThatIsNotRootMountsByRcloneAlone(t *testing.T) {
+func TestMountWithoutRootUsesRcloneOnly(t *testing.T) {
 	path := t.TempDir() // with the helper alone
 	for _, name := range []string{"fusermount3", "sh", "cat", "env"} {
 		if program, err := exec.LookPath(name); err == nil {
@@ -110,23 +110,23 @@ func TestAnAgentThatIsNotRootMountsByRcloneAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	asUser(t, path, "0666", "TestAFolderIsReadAndWritten", "TestABucketIsMountedWithWhatIsLent",
-		"TestAFlushThatCannotFinishNamesTheFiles", "TestAFlushWaitsForOpenFiles",
-		"TestAMountThatIsKilledIsToldAndLeavesNothing")
+	asUser(t, path, "0666", "TestMountLocalFolder", "TestMountBucketWithLentCredentials",
+		"TestFailedFlushNamesFiles", "TestFlushWaitsForOpenFiles",
+		"TestKilledMountIsReportedAndCleanedUp")
 }
 
 // With fuse-overlayfs what it writes is uploaded behind the mount, as it is for root.
-func TestAnAgentThatIsNotRootUploadsBehindAMount(t *testing.T) {
+func TestWriteBehindWithoutRoot(t *testing.T) {
 	if _, err := exec.LookPath("fuse-overlayfs"); err != nil {
 		emulator.Missing(t, "uploads behind a mount are not tested without root: %v (Debian: fuse-overlayfs)", err)
 	}
-	asUser(t, os.Getenv("PATH"), "0666", "TestWhatATaskWritesIsBroughtUpBehindIt", "TestWhatOthersWriteIsSeenAndStays",
-		"TestAnOpenFileIsNotBroughtUp", "TestFilesArriveWhileTheTaskRuns", "TestAnUploadThatFailsIsTriedAgain",
-		"TestAKilledMountBehindNamesWhatIsMissing", "TestAKilledOverlayNamesWhatIsMissing")
+	asUser(t, os.Getenv("PATH"), "0666", "TestWriteBehindUploads", "TestForeignWritesAreVisibleAndKept",
+		"TestOpenFileIsNotUploaded", "TestWriteBehindUploadsWhileTaskRuns", "TestFailedUploadIsRetried",
+		"TestKilledWriteBehindMountNamesMissingFiles", "TestKilledOverlayNamesMissingFiles")
 }
 
 // Without fuse-overlayfs a task sees nothing any more: that ends the mount, and is told with what had not arrived.
-func TestAKilledOverlayNamesWhatIsMissing(t *testing.T) {
+func TestKilledOverlayNamesMissingFiles(t *testing.T) {
 	if os.Geteuid() == 0 {
 		t.Skip("root's overlay has no process")
 	}
@@ -157,9 +157,9 @@ func TestAKilledOverlayNamesWhatIsMissing(t *testing.T) {
 }
 
 // Who may not open /dev/fuse is told before anything is mounted, or bought.
-func TestAUserWhoMayNotMountIsToldWhy(t *testing.T) {
+func TestCheckFUSEExplainsMissingPermission(t *testing.T) {
 	if os.Geteuid() == 0 {
-		asUser(t, os.Getenv("PATH"), "0600", "TestAUserWhoMayNotMountIsToldWhy")
+		asUser(t, os.Getenv("PATH"), "0600", "TestCheckFUSEExplainsMissingPermission")
 		return
 	}
 	f, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0)

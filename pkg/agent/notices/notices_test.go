@@ -80,7 +80,7 @@ func first(t *testing.T, cloud string, count int, m *metadata) ([]Notice, *impat
 	return got, c
 }
 
-func TestAWSTellsOfInterruptionAndRebalance(t *testing.T) {
+func TestAWSInterruptionAndRebalance(t *testing.T) {
 	const good = "token-2"
 	tokens := 0
 	m := &metadata{}
@@ -114,7 +114,7 @@ func TestAWSTellsOfInterruptionAndRebalance(t *testing.T) {
 	}
 }
 
-func TestGoogleIsAskedToWaitForTheChange(t *testing.T) {
+func TestGoogleWaitsForChange(t *testing.T) {
 	m := &metadata{}
 	m.answer = func(n int, r *http.Request) (int, string, http.Header) {
 		header := http.Header{"Metadata-Flavor": {"Google"}, "Etag": {fmt.Sprint("e", n)}}
@@ -149,7 +149,7 @@ const scheduled = `{"DocumentIncarnation": 2, "Events": [
 	{"EventId": "5", "EventType": "Preempt", "Resources": ["node-1"], "EventStatus": "Scheduled", "NotBefore": "soon"},
 	{"EventId": "6", "EventType": "Preempt", "Resources": ["node-1"], "EventStatus": "Canceled", "NotBefore": ""}]}`
 
-func TestAzureTellsOfThePreemptionOfThisMachineOnly(t *testing.T) {
+func TestAzureReportsOnlyOwnPreemption(t *testing.T) {
 	m := &metadata{}
 	m.answer = func(n int, r *http.Request) (int, string, http.Header) {
 		switch {
@@ -177,7 +177,7 @@ func TestAzureTellsOfThePreemptionOfThisMachineOnly(t *testing.T) {
 	}
 }
 
-func TestLeadsAreHowLongTheMachineHas(t *testing.T) {
+func TestLeadsReturnsRemainingTime(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	leads := Leads(ctx, told{
 		{Kind: Rebalance, At: now}, {Kind: Interruption, At: now.Add(2 * time.Minute)}, {Kind: Interruption, At: now.Add(-time.Second)},
@@ -204,7 +204,7 @@ func (w told) Watch(ctx context.Context, tell func(Notice)) {
 	<-ctx.Done()
 }
 
-func TestTheEnvironmentNamesTheWatcher(t *testing.T) {
+func TestFromEnvironmentSelectsWatcher(t *testing.T) {
 	for _, c := range []struct {
 		environ map[string]string
 		kind    string

@@ -15,7 +15,7 @@ func file(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(tex
 
 const meminfo = "MemTotal:       33554432 kB\nMemFree:        1 kB\n" // 32 GiB
 
-func TestAnInventoryIsOfWhatTheProcessMayUse(t *testing.T) {
+func TestInventoryRespectsCgroupLimits(t *testing.T) {
 	for name, tc := range map[string]struct {
 		files        fstest.MapFS
 		cpus, memory float64
@@ -54,7 +54,7 @@ func smi(t *testing.T, script string) string {
 	return path
 }
 
-func TestGPUsAreThoseThatTheDriverLists(t *testing.T) {
+func TestInventoryListsGPUs(t *testing.T) {
 	for name, tc := range map[string]struct {
 		script, accelerator string
 		count               int
@@ -76,7 +76,7 @@ func TestGPUsAreThoseThatTheDriverLists(t *testing.T) {
 	}
 }
 
-func TestThisComputerHasSomething(t *testing.T) {
+func TestThisComputer(t *testing.T) {
 	c := pool.ThisComputer()
 	c.SMI = ""
 	got, err := c.Take(t.Context())

@@ -16,7 +16,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 )
 
-func TestAMachineRunsWhatIsOrderedAndNothingElse(t *testing.T) {
+func TestMachineRunsExactlyTheOrderedAgents(t *testing.T) {
 	o := newOwner(t)
 	_, stop := o.here(config(o.server.URL, t.TempDir()))
 	o.order("a", "b")
@@ -35,7 +35,7 @@ func TestAMachineRunsWhatIsOrderedAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestTasksSeeTheirOwnDevices(t *testing.T) {
+func TestTasksSeeOwnDevices(t *testing.T) {
 	o := newOwner(t)
 	o.here(config(o.server.URL, t.TempDir()))
 	o.order("a", "b")
@@ -52,7 +52,7 @@ func TestTasksSeeTheirOwnDevices(t *testing.T) {
 	}
 }
 
-func TestAMachineThatWasKilledFindsItsAgentsAgain(t *testing.T) {
+func TestRestartedMachineFindsItsAgents(t *testing.T) {
 	o := newOwner(t)
 	dir := t.TempDir()
 	first := o.process(dir)
@@ -93,7 +93,7 @@ func (o *owner) count(kind string) int {
 	return o.calls[kind]
 }
 
-func TestOneFolderIsOneMachines(t *testing.T) {
+func TestOpenRejectsFolderInUse(t *testing.T) {
 	o := newOwner(t)
 	dir := t.TempDir()
 	o.here(config(o.server.URL, dir))
@@ -102,7 +102,7 @@ func TestOneFolderIsOneMachines(t *testing.T) {
 	}
 }
 
-func TestAnAgentThatEndsOrDoesNotBeginIsReportedUntilItIsNoLongerOrdered(t *testing.T) {
+func TestEndedAgentIsReportedUntilNoLongerOrdered(t *testing.T) {
 	o := newOwner(t)
 	cfg := config(o.server.URL, t.TempDir())
 	cfg.Command = []string{"/bin/sh", "-c", "echo no disk is left >&2; exit 3"}
@@ -125,7 +125,7 @@ func TestAnAgentThatEndsOrDoesNotBeginIsReportedUntilItIsNoLongerOrdered(t *test
 	}
 }
 
-func TestALeavingMachineWaitsUntilNothingIsOrdered(t *testing.T) {
+func TestLeavingMachineWaitsForLastOrder(t *testing.T) {
 	o := newOwner(t)
 	dir := t.TempDir()
 	m := o.process(dir)
@@ -152,7 +152,7 @@ func TestALeavingMachineWaitsUntilNothingIsOrdered(t *testing.T) {
 	}
 }
 
-func TestASecondInterruptEndsWhatRuns(t *testing.T) {
+func TestSecondInterruptKillsAgents(t *testing.T) {
 	o := newOwner(t)
 	cfg := config(o.server.URL, t.TempDir())
 	cfg.Grace = 100 * time.Millisecond
@@ -171,7 +171,7 @@ func TestASecondInterruptEndsWhatRuns(t *testing.T) {
 	}
 }
 
-func TestARenewedTokenIsTheOneThatCounts(t *testing.T) {
+func TestNewestTokenIsStored(t *testing.T) {
 	o := newOwner(t)
 	dir := t.TempDir()
 	o.update(func() { o.renew = true })
@@ -199,7 +199,7 @@ func TestARenewedTokenIsTheOneThatCounts(t *testing.T) {
 	}
 }
 
-func TestAnOrderWithoutATokenIsWaitedFor(t *testing.T) {
+func TestOrderWithoutTokenIsNotStarted(t *testing.T) {
 	o := newOwner(t)
 	o.here(config(o.server.URL, t.TempDir()))
 	o.update(func() { o.blank = true }) // the broker takes it for running, as it did when it was asked
@@ -213,7 +213,7 @@ func TestAnOrderWithoutATokenIsWaitedFor(t *testing.T) {
 	o.running("a")
 }
 
-func TestTheLastWordEndsAMachine(t *testing.T) {
+func TestFinalErrorEndsMachine(t *testing.T) {
 	for status, want := range map[int]error{
 		http.StatusUnauthorized: pool.ErrRefused, http.StatusForbidden: pool.ErrRefused, http.StatusGone: pool.ErrRemoved, http.StatusNotFound: pool.ErrRemoved,
 		http.StatusConflict: pool.ErrTaken, http.StatusUnprocessableEntity: pool.ErrReport,
@@ -239,7 +239,7 @@ func TestTheLastWordEndsAMachine(t *testing.T) {
 	}
 }
 
-func TestARemovedMachineEndsWhatItRunsAndForgetsWhoItWas(t *testing.T) {
+func TestRemovedMachineEndsAgentsAndForgetsToken(t *testing.T) {
 	o := newOwner(t)
 	dir := t.TempDir()
 	m := o.process(dir)
@@ -257,7 +257,7 @@ func TestARemovedMachineEndsWhatItRunsAndForgetsWhoItWas(t *testing.T) {
 	}
 }
 
-func TestATokenThatExpiredIsReplacedWhereTheMachineMayJoinAnew(t *testing.T) {
+func TestExpiredTokenIsReplacedByJoiningAgain(t *testing.T) {
 	o := newOwner(t)
 	o.here(config(o.server.URL, t.TempDir()))
 	o.order("a")
@@ -276,7 +276,7 @@ func TestATokenThatExpiredIsReplacedWhereTheMachineMayJoinAnew(t *testing.T) {
 	o.running("a")
 }
 
-func TestWhileTheBrokerIsAwayAgentsGoOn(t *testing.T) {
+func TestAgentsContinueWhileBrokerIsUnreachable(t *testing.T) {
 	o := newOwner(t)
 	cfg := config(o.server.URL, t.TempDir())
 	var mu sync.Mutex
@@ -323,7 +323,7 @@ func TestWhileTheBrokerIsAwayAgentsGoOn(t *testing.T) {
 	}
 }
 
-func TestAConfigurationThatLacksAPartIsRefused(t *testing.T) {
+func TestIncompleteConfigurationIsRejected(t *testing.T) {
 	for _, spoil := range []func(*pool.Config){
 		func(c *pool.Config) { c.Endpoint = "" }, func(c *pool.Config) { c.Pool = "" }, func(c *pool.Config) { c.Name = "" }, func(c *pool.Config) { c.Dir = "" },
 	} {

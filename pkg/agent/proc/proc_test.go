@@ -79,7 +79,7 @@ func (r running) rest(t *testing.T) string {
 // An orphan leaves group and session of the task behind, as daemons do.
 const orphan = `(setsid sh -c 'trap "" TERM HUP INT; echo orphan $$; while :; do sleep 1000; done' </dev/null &) ; `
 
-func TestExitCodeOutputAndEnvironmentOfATask(t *testing.T) {
+func TestTaskExitCodeOutputAndEnvironment(t *testing.T) {
 	dir := t.TempDir()
 	r := start(t, proc.Spec{Dir: dir, Env: []string{"A=1"}}, `echo out; echo err >&2; pwd; env | grep ^A=; env | grep -c TRADEWIND; cat; exit 7`)
 	exit, err := r.Wait()
@@ -92,14 +92,14 @@ func TestExitCodeOutputAndEnvironmentOfATask(t *testing.T) {
 	}
 }
 
-func TestACommandThatCannotStartSaysWhy(t *testing.T) {
+func TestStartReportsWhyCommandCannotStart(t *testing.T) {
 	_, err := proc.Start(proc.Spec{Argv: []string{"/no/such/program"}, Output: os.Stderr})
 	if err == nil || !strings.Contains(err.Error(), "no such file") {
 		t.Errorf("Start: %v", err)
 	}
 }
 
-func TestWhatATaskLeavesBehindEndsWithIt(t *testing.T) {
+func TestRemainingProcessesEndWithTask(t *testing.T) {
 	r := start(t, proc.Spec{Linger: time.Millisecond}, orphan+`read x; (trap "" TERM; sleep 1000) & echo left; exit 3`)
 	exit, err := r.Wait()
 	if err != nil || exit.Code != 3 {
@@ -108,7 +108,7 @@ func TestWhatATaskLeavesBehindEndsWithIt(t *testing.T) {
 	r.rest(t) // ends only when nothing holds the pipe
 }
 
-func TestTerminateLetsATaskFinishWithinItsGrace(t *testing.T) {
+func TestTerminateLetsTaskFinishWithinGrace(t *testing.T) {
 	r := start(t, proc.Spec{}, `trap 'echo saved; exit 0' TERM; echo ready; while :; do sleep 0.01; done`)
 	r.line(t)
 	r.Terminate(time.Minute)
@@ -118,7 +118,7 @@ func TestTerminateLetsATaskFinishWithinItsGrace(t *testing.T) {
 	}
 }
 
-func TestTerminateReachesChildrenBehindAShell(t *testing.T) {
+func TestTerminateReachesChildrenOfShell(t *testing.T) {
 	// The shell dies of the signal at once; its child saves, and must be given the time.
 	r := start(t, proc.Spec{Linger: time.Minute}, `sh -c 'trap "echo saved; exit 0" TERM; echo ready; while :; do sleep 0.01; done'; echo not reached`)
 	r.line(t)
@@ -131,7 +131,7 @@ func TestTerminateReachesChildrenBehindAShell(t *testing.T) {
 	}
 }
 
-func TestWhoeverIgnoresTerminateIsKilled(t *testing.T) {
+func TestTerminateKillsAfterGrace(t *testing.T) {
 	r := start(t, proc.Spec{}, orphan+`trap "" TERM; echo ready; while :; do sleep 1000; done`)
 	r.line(t)
 	r.line(t)
@@ -144,7 +144,7 @@ func TestWhoeverIgnoresTerminateIsKilled(t *testing.T) {
 	r.rest(t)
 }
 
-func TestAStoppedTaskHearsTerminate(t *testing.T) {
+func TestStoppedTaskReceivesSIGTERM(t *testing.T) {
 	r := start(t, proc.Spec{}, `trap 'exit 4' TERM; echo ready; kill -STOP $$; echo continued; while :; do sleep 0.01; done`)
 	r.line(t)
 	r.Terminate(time.Minute)
@@ -153,7 +153,7 @@ func TestAStoppedTaskHearsTerminate(t *testing.T) {
 	}
 }
 
-func TestNothingOutlivesAnOwnerThatIsKilled(t *testing.T) {
+func TestTreeDiesWithKilledOwner(t *testing.T) {
 	lock, err := os.Create(filepath.Join(t.TempDir(), "lock"))
 	if err != nil {
 		t.Fatal(err)
@@ -194,7 +194,7 @@ func TestNothingOutlivesAnOwnerThatIsKilled(t *testing.T) {
 	_ = owner.Wait()
 }
 
-func TestATaskDoesNotGetWhatItsSupervisorHolds(t *testing.T) {
+func TestTaskDoesNotInheritHold(t *testing.T) {
 	if _, err := os.Stat("/proc/self/fd"); err != nil {
 		t.Skip("no /proc to look at descriptors in")
 	}
@@ -209,7 +209,7 @@ func TestATaskDoesNotGetWhatItsSupervisorHolds(t *testing.T) {
 	}
 }
 
-func TestTheMarkerStandsWhileTheTreeDoes(t *testing.T) {
+func TestMarkerExistsWhileTreeRuns(t *testing.T) {
 	marker := filepath.Join(t.TempDir(), "task")
 	r := start(t, proc.Spec{Marker: marker}, `echo ready; read x </dev/stdin; sleep 1000`)
 	r.line(t)
@@ -225,7 +225,7 @@ func TestTheMarkerStandsWhileTheTreeDoes(t *testing.T) {
 	}
 }
 
-func TestASupervisorThatIsKilledTakesTheTaskWithIt(t *testing.T) {
+func TestKilledSupervisorTakesTaskWithIt(t *testing.T) {
 	r := start(t, proc.Spec{}, `trap "" TERM; ps -o ppid= -p $$; while :; do sleep 1000; done`)
 	supervisor, err := strconv.Atoi(r.line(t))
 	if err != nil {
@@ -244,14 +244,14 @@ func TestASupervisorThatIsKilledTakesTheTaskWithIt(t *testing.T) {
 	r.rest(t)
 }
 
-func TestAProgramThatForgotReexecDoesNotStartItselfForEver(t *testing.T) {
+func TestStartWithoutReexecFails(t *testing.T) {
 	t.Setenv("TRADEWIND_SUPERVISOR", "1")
 	if _, err := proc.Start(proc.Spec{Argv: shell("true"), Output: os.Stderr}); !errors.Is(err, proc.ErrNotSupervised) {
 		t.Errorf("Start: %v", err)
 	}
 }
 
-func TestANumberThatWasReusedIsNotSignalled(t *testing.T) {
+func TestSignalIgnoresReusedPID(t *testing.T) {
 	r := start(t, proc.Spec{}, `echo ready; exec sleep 1000`)
 	r.line(t)
 	id, err := proc.Identify(r.PID())
@@ -280,7 +280,7 @@ func TestANumberThatWasReusedIsNotSignalled(t *testing.T) {
 	}
 }
 
-func TestSweepFindsProcessesByTheirMachine(t *testing.T) {
+func TestSweepFindsProcessesByMachine(t *testing.T) {
 	if _, err := os.Stat("/proc/self/environ"); err != nil {
 		t.Skip("no /proc to read environments in")
 	}
@@ -300,7 +300,7 @@ func TestSweepFindsProcessesByTheirMachine(t *testing.T) {
 
 // A shell with job control, as an interactive one, hears of a signal before the program that it waits for: else it
 // would start the next program, which nobody tells.
-func TestAShellHearsOfASignalBeforeItsProgramEnds(t *testing.T) {
+func TestShellIsSignalledBeforeItsJobs(t *testing.T) {
 	bash, err := exec.LookPath("bash")
 	if err != nil {
 		t.Skip(err)

@@ -56,7 +56,7 @@ func script(t *testing.T, with []byte) string {
 	return program
 }
 
-func TestALauncherRunsAProgramOnAnotherNode(t *testing.T) {
+func TestLauncherRunsProgramOnAnotherNode(t *testing.T) {
 	out, err := exec.Command(script(t, key), "-x", "-p", "22", "worker-0", "echo", "two  words;", "exit", "7").Output()
 	if string(out) != "two words\n" {
 		t.Errorf("it said %q", out)
@@ -66,14 +66,14 @@ func TestALauncherRunsAProgramOnAnotherNode(t *testing.T) {
 	}
 }
 
-func TestWhoHasAnotherKeyRunsNothing(t *testing.T) {
+func TestServeRejectsWrongKey(t *testing.T) {
 	out, err := exec.Command(script(t, bytes.Repeat([]byte("x"), 32)), "worker-0", "echo", "hello").CombinedOutput()
 	if err == nil || strings.Contains(string(out), "hello") {
 		t.Errorf("it said %q", out)
 	}
 }
 
-func TestAHostThatIsNoneOfTheGangIsRefused(t *testing.T) {
+func TestClientRejectsUnknownHost(t *testing.T) {
 	out, err := exec.Command(script(t, key), "worker-1", "true").CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "worker-1 is not a node of this gang") {
 		t.Errorf("it said %q", out)

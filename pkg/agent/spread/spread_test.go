@@ -148,7 +148,7 @@ func everyRank(n int, key []byte) (list []spread.Config) {
 	return list
 }
 
-func TestNodesReadTheStoreOnceTogether(t *testing.T) {
+func TestNodesReadStoreOnce(t *testing.T) {
 	src, bytes := files(t)
 	want := contents(t, src)
 	s := newStore(t)
@@ -193,7 +193,7 @@ func TestNodesReadTheStoreOnceTogether(t *testing.T) {
 }
 
 // One of three nodes never comes: the store gives its part, and nobody fails.
-func TestANodeThatIsNotThereCostsNothingButItsPart(t *testing.T) {
+func TestMissingNodeOnlyCostsItsShare(t *testing.T) {
 	src, _ := files(t)
 	want := contents(t, src)
 	s := newStore(t)
@@ -214,7 +214,7 @@ func TestANodeThatIsNotThereCostsNothingButItsPart(t *testing.T) {
 }
 
 // A node whose files were changed gives what is not asked for: the digest says so, and the store is asked.
-func TestWhatANodeGivesIsChecked(t *testing.T) {
+func TestPeerContentIsVerified(t *testing.T) {
 	src, _ := files(t)
 	want := contents(t, src)
 	s := newStore(t)
@@ -273,7 +273,7 @@ func (s *stuck) Read(p []byte) (int, error) {
 
 func (s *stuck) Close() error { return nil }
 
-func TestANodeThatIsStuckIsNotWaitedFor(t *testing.T) {
+func TestStalledNodeIsSkipped(t *testing.T) {
 	nodes, key, end := addresses(2), newKey(t), make(chan struct{})
 	defer close(end)
 	e, err := spread.Join(t.Context(), spread.Config{Nodes: nodes, Rank: 0, Key: key})
@@ -304,7 +304,7 @@ func TestANodeThatIsStuckIsNotWaitedFor(t *testing.T) {
 	friend.Leave(ended)
 }
 
-func TestStrangersAreRefused(t *testing.T) {
+func TestExchangeRejectsStrangers(t *testing.T) {
 	nodes, key := addresses(2), newKey(t)
 	e, err := spread.Join(t.Context(), spread.Config{Nodes: nodes, Rank: 0, Key: key, Late: time.Second})
 	if err != nil {
@@ -358,7 +358,7 @@ func stranger(t *testing.T) tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: private}
 }
 
-func TestBadKeysAndAddresses(t *testing.T) {
+func TestJoinRejectsBadKeysAndAddresses(t *testing.T) {
 	for name, cfg := range map[string]spread.Config{
 		"no key":            {Nodes: addresses(2)},
 		"one node":          {Nodes: addresses(1), Key: newKey(t)},

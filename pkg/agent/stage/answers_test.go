@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestAnAnswerSaysWhichBytesItHas(t *testing.T) {
+func TestAnswerMustMatchRange(t *testing.T) {
 	for text, want := range map[string][2]int64{
 		"bytes 0-9/42": {0, 42}, "bytes 10-41/42": {10, 42}, "": {-1, 0}, "bytes */42": {-1, 0}, "bytes 0-9/*": {-1, 0},
 		"bytes -1-9/42": {-1, 0}, "bytes 0-9": {-1, 0}, "bytes 0-9/99999999999999999999": {-1, 0},

@@ -14,7 +14,7 @@ import (
 )
 
 // What a task has made in hours is not lost to a store that is away for some seconds.
-func TestAStoreThatIsAwayForAMomentIsWaitedFor(t *testing.T) {
+func TestUnreachableStoreIsRetried(t *testing.T) {
 	b := newBucket(t, nil)
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "model"), []byte("ten hours of work"), 0o600); err != nil {
@@ -34,7 +34,7 @@ func TestAStoreThatIsAwayForAMomentIsWaitedFor(t *testing.T) {
 
 // What Google does with an object whose Content-Encoding is gzip for who does not accept that: 200, the content
 // unpacked, no length, and no range (decompressive transcoding).
-func TestAnObjectWithoutALengthIsNotTakenForAnEmptyOne(t *testing.T) {
+func TestObjectWithoutLengthIsNotEmpty(t *testing.T) {
 	b := newBucket(t, map[string]string{"in": "x"})
 	body := strings.Repeat("a row of a table\n", 1000)
 	b.meet = func(w http.ResponseWriter, r *http.Request) bool {
@@ -52,7 +52,7 @@ func TestAnObjectWithoutALengthIsNotTakenForAnEmptyOne(t *testing.T) {
 }
 
 // A range of which nothing comes any more is asked for again.
-func TestARangeOfWhichNothingComesIsAskedForAgain(t *testing.T) {
+func TestStalledRangeIsRetried(t *testing.T) {
 	b := newBucket(t, nil)
 	size := 24 << 20
 	if err := os.WriteFile(filepath.Join(b.dir, "in"), make([]byte, size), 0o600); err != nil {

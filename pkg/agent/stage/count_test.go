@@ -10,7 +10,7 @@ import (
 )
 
 // What is told to have been moved is what lies in the bucket: files alone, in parts and in bundles, and the manifest.
-func TestWhatIsMovedIsTold(t *testing.T) {
+func TestMovedReportsTraffic(t *testing.T) {
 	files := map[string]string{"alone": strings.Repeat("a", 700<<10), "parts": strings.Repeat("p", 11<<20)}
 	for _, name := range []string{"a", "b", "c"} {
 		for _, more := range strings.Split("0123456789", "") {

@@ -16,7 +16,7 @@ import (
 )
 
 // A manifest would have names that are not UTF-8 as other ones, and two of them as one.
-func TestNamesThatAreNotUTF8AreNotChanged(t *testing.T) {
+func TestInvalidUTF8NamesAreNotChanged(t *testing.T) {
 	many := tree{"f": "1", "d/\xff": "2", "d/\xfe": "3"} // they would come in a bundle
 	for i := range 20 {
 		many["d/\xff"+strings.Repeat("x", i+1)] = "4"
@@ -57,7 +57,7 @@ func TestNamesThatAreNotUTF8AreNotChanged(t *testing.T) {
 }
 
 // Small files in bundles never had to be keys of a store. Others are kept whatever they are called.
-func TestNamesThatNoObjectCanHaveAreKept(t *testing.T) {
+func TestInvalidObjectNamesAreKept(t *testing.T) {
 	large := strings.Repeat("x", 600<<10) // an object of its own
 	want := tree{`a\b`: "1", "line\nbreak": large, "%2e/f": "2", `d/c:\x`: large, strings.Repeat("long/", 300) + "f": "3"}
 	src, b, dst := newDir(t, want), newBucket(t, nil), t.TempDir()
@@ -72,7 +72,7 @@ func TestNamesThatNoObjectCanHaveAreKept(t *testing.T) {
 	}
 }
 
-func TestAManifestWithAPathTwiceIsRefused(t *testing.T) {
+func TestManifestRejectsDuplicatePath(t *testing.T) {
 	b, dst := newBucket(t, map[string]string{"p/files/f": "x"}), t.TempDir()
 	manifest(t, b, stage.File{Path: "f"}, stage.File{Path: "f"})
 	if _, err := b.once().Download(t.Context(), b.at("p"), dst); !errors.Is(err, stage.ErrCorrupt) {
@@ -81,7 +81,7 @@ func TestAManifestWithAPathTwiceIsRefused(t *testing.T) {
 }
 
 // Links into the folder are kept, however they are written; of a snapshot those that leave it are left out.
-func TestLinksByAbsolutePathsAreKept(t *testing.T) {
+func TestUploadKeepsAbsoluteLinks(t *testing.T) {
 	src := newDir(t, tree{"d/f": "1"})
 	called := filepath.Join(t.TempDir(), "called")
 	tree{"called": "-> " + src}.write(t, filepath.Dir(called))
@@ -112,7 +112,7 @@ func TestLinksByAbsolutePathsAreKept(t *testing.T) {
 }
 
 // Stores have no links: the content is copied of those by an absolute path as well.
-func TestLinksByAbsolutePathsAreCopiedPlainly(t *testing.T) {
+func TestPutFollowsAbsoluteLinks(t *testing.T) {
 	src := newDir(t, tree{"d/f": "1"})
 	tree{"d/l": "-> " + src + "/d/f"}.write(t, src)
 	for _, store := range []string{"", "store"} {
@@ -130,7 +130,7 @@ func TestLinksByAbsolutePathsAreCopiedPlainly(t *testing.T) {
 	}
 }
 
-func TestAPipeIsNoOutput(t *testing.T) {
+func TestPipeIsNotAnOutput(t *testing.T) {
 	dir := t.TempDir()
 	if err := syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600); err != nil {
 		t.Fatal(err)
@@ -147,7 +147,7 @@ func TestAPipeIsNoOutput(t *testing.T) {
 }
 
 // A name may have 255 bytes, and what is written until a file is complete has no longer one.
-func TestTheLongestNamesComeBack(t *testing.T) {
+func TestLongestNamesArePreserved(t *testing.T) {
 	long := strings.Repeat("n", 254)
 	want := tree{"d/" + long + "1": random(manyParts), "d/" + long + "2": random(grant.MinPart), long: "small"}
 	src, b, dst := newDir(t, want), newBucket(t, nil), t.TempDir()
@@ -176,7 +176,7 @@ func (l *looks) Err() error {
 }
 
 // A snapshot of a large file is given up in the middle of it.
-func TestASnapshotLooksAtTheTimeWithinAFile(t *testing.T) {
+func TestSnapshotChecksContextWithinFile(t *testing.T) {
 	asked := func(size int64) int {
 		src := newDir(t, tree{"f": ""})
 		if err := os.Truncate(filepath.Join(src, "f"), size); err != nil {

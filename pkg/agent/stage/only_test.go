@@ -6,7 +6,7 @@ import (
 )
 
 // A child that is brought a part of what its parent left is brought what the links in it lead to, too.
-func TestAPartOfAManifestHasWhatItsLinksLeadTo(t *testing.T) {
+func TestPartialManifestIncludesLinkTargets(t *testing.T) {
 	m := &Manifest{Files: []File{
 		{Path: "latest", Link: "runs/42"}, {Path: "other"}, {Path: "runs/41/model"},
 		{Path: "runs/42/config", Link: "../../shared"}, {Path: "runs/42/model"}, {Path: "shared"},

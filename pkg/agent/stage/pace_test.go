@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestRequestsGrowInNumberWhileThatMovesMore(t *testing.T) {
+func TestWindowGrowsWithThroughput(t *testing.T) {
 	for name, c := range map[string]struct {
 		pace func(limit int) float64
 		want int
@@ -31,7 +31,7 @@ func TestRequestsGrowInNumberWhileThatMovesMore(t *testing.T) {
 	}
 }
 
-func TestSumsOfStretchesAreTheSumOfAll(t *testing.T) {
+func TestJoinCRCEqualsWholeCRC(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := rapid.SliceOf(rapid.Byte()).Draw(t, "a"), rapid.SliceOf(rapid.Byte()).Draw(t, "b")
 		got := joinCRC(crc32.Checksum(a, castagnoli), crc32.Checksum(b, castagnoli), int64(len(b)))

@@ -37,7 +37,7 @@ func (b *bucket) parted() stage.Transfer {
 	return stage.Transfer{Grants: b, Store: b.url, Part: grant.MinPart, Parallel: 3}
 }
 
-func TestTheManifestIsWrittenLast(t *testing.T) {
+func TestManifestIsWrittenLast(t *testing.T) {
 	src := newDir(t, tree{"a": "1", "b": "2", "c": "3", "d/e": "4"})
 	for most := range int64(6) { // the store takes so many objects
 		b := newBucket(t, nil)
@@ -60,7 +60,7 @@ func TestTheManifestIsWrittenLast(t *testing.T) {
 
 // What fails for a moment is tried again: a server's trouble, a cut connection, a body that ends early, a grant that
 // has ended.
-func TestAPassingFailureIsTriedAgain(t *testing.T) {
+func TestTemporaryFailureIsRetried(t *testing.T) {
 	cut := func(w http.ResponseWriter, _ *http.Request) bool {
 		conn, _, err := http.NewResponseController(w).Hijack()
 		if err == nil {
@@ -108,7 +108,7 @@ func TestAPassingFailureIsTriedAgain(t *testing.T) {
 	}
 }
 
-func TestAClearNoIsNotTriedAgain(t *testing.T) {
+func TestClientErrorsAreNotRetried(t *testing.T) {
 	for status, most := range map[int]int{http.StatusNotFound: 1, http.StatusMethodNotAllowed: 1, http.StatusForbidden: 2} {
 		b := newBucket(t, nil)
 		b.meet = answer(status)
@@ -134,7 +134,7 @@ func (d *denying) Sign(context.Context, ...grant.Want) ([]grant.Grant, error) {
 	return nil, d.err
 }
 
-func TestWhatIsNotGrantedIsNotTriedAgain(t *testing.T) {
+func TestRefusedGrantIsNotRetried(t *testing.T) {
 	for _, err := range []error{grant.ErrOutside, grant.ErrStore, stage.ErrRefused} {
 		d := &denying{err: err}
 		got := stage.Transfer{Grants: d}.Fetch(t.Context(), "s3://b/x", t.TempDir(), "x", nil)
@@ -148,7 +148,7 @@ func TestWhatIsNotGrantedIsNotTriedAgain(t *testing.T) {
 	}
 }
 
-func TestLargeFilesMoveInPartsSideBySide(t *testing.T) {
+func TestLargeFilesMoveInParallelParts(t *testing.T) {
 	for name, size := range map[string]int{
 		"just a part": grant.MinPart, "a byte more": grant.MinPart + 1, "two parts": 2 * grant.MinPart, "many": manyParts,
 	} {
@@ -179,7 +179,7 @@ func TestLargeFilesMoveInPartsSideBySide(t *testing.T) {
 	}
 }
 
-func TestALargeUploadThatFailsIsAborted(t *testing.T) {
+func TestFailedMultipartUploadIsAborted(t *testing.T) {
 	b := newBucket(t, nil)
 	b.meet = func(w http.ResponseWriter, r *http.Request) bool {
 		return r.URL.Query().Get("part") == "3" && answer(http.StatusConflict)(w, r)
@@ -194,7 +194,7 @@ func TestALargeUploadThatFailsIsAborted(t *testing.T) {
 }
 
 // One part is damaged on the way, with the right size: every byte counts.
-func TestADamagedPartIsNoticedAndReadAgain(t *testing.T) {
+func TestDamagedPartIsReadAgain(t *testing.T) {
 	b := newBucket(t, nil)
 	want := random(manyParts)
 	if _, err := b.parted().Upload(t.Context(), b.at("p"), newDir(t, tree{"f": want}), stage.Scan{}, stage.Manifest{}); err != nil {
@@ -230,7 +230,7 @@ func (s *spoiling) Write(p []byte) (int, error) {
 	return s.ResponseWriter.Write(q)
 }
 
-func TestAnObjectThatChangesWhileItIsReadIsNotMixed(t *testing.T) {
+func TestChangingObjectIsNotMixed(t *testing.T) {
 	b := newBucket(t, map[string]string{"in/f": random(manyParts)})
 	var once sync.Once
 	old, fresh := random(manyParts), strings.Repeat("x", manyParts)
@@ -269,7 +269,7 @@ func (c *counting) Sign(ctx context.Context, wants ...grant.Want) ([]grant.Grant
 	return c.Grants.Sign(ctx, wants...)
 }
 
-func TestManySmallFilesAreGrantedTogether(t *testing.T) {
+func TestManySmallFilesShareGrantRequests(t *testing.T) {
 	want := tree{}
 	for i := range 95 {
 		want["d/"+strings.Repeat("x", i+1)] = strings.Repeat("y", i)
@@ -290,7 +290,7 @@ func TestManySmallFilesAreGrantedTogether(t *testing.T) {
 	}
 }
 
-func TestAFileThatChangesWhileItIsSentFails(t *testing.T) {
+func TestUploadFailsIfFileChanges(t *testing.T) {
 	for name, change := range map[string]func(string) error{
 		"shorter": func(p string) error { return os.Truncate(p, grant.MinPart) },
 		"longer":  func(p string) error { return os.WriteFile(p, make([]byte, manyParts+1), 0o600) },
@@ -318,7 +318,7 @@ func TestAFileThatChangesWhileItIsSentFails(t *testing.T) {
 	}
 }
 
-func TestNoErrorHasASignature(t *testing.T) {
+func TestErrorsContainNoSignature(t *testing.T) {
 	b := newBucket(t, map[string]string{"in/f": "x"})
 	for _, meet := range []func(http.ResponseWriter, *http.Request) bool{
 		answer(500),
@@ -363,7 +363,7 @@ func (s *stale) Sign(ctx context.Context, wants ...grant.Want) ([]grant.Grant, e
 	return grants, err
 }
 
-func TestAGrantThatHasEndedIsRenewed(t *testing.T) {
+func TestExpiredGrantIsRenewed(t *testing.T) {
 	b := newBucket(t, nil)
 	tr := b.parted()
 	tr.Grants = &stale{Grants: b, seen: map[string]bool{}}
@@ -378,7 +378,7 @@ func TestAGrantThatHasEndedIsRenewed(t *testing.T) {
 }
 
 // A file of many ranges is asked for by several at a time, and each is where it belongs.
-func TestRangesOfALongFileComeTogether(t *testing.T) {
+func TestRequestsGetSeveralRangesOfLongFile(t *testing.T) {
 	const ranges = 33
 	var content strings.Builder
 	for i := range ranges {

@@ -17,7 +17,7 @@ import (
 )
 
 // A checkpoint that there is no room to copy is not begun: the task's own next write would fail.
-func TestACheckpointLeavesTheDiskToTheTask(t *testing.T) {
+func TestCheckpointLeavesDiskSpaceToTask(t *testing.T) {
 	disk := t.TempDir()
 	mount := exec.CommandContext(t.Context(), "mount", "-t", "tmpfs", "-o", "size=24m", "none", disk)
 	if out, err := mount.CombinedOutput(); err != nil {

@@ -14,7 +14,7 @@ import (
 )
 
 // A server that checks every signature, length and checksum takes and gives what a transfer moves.
-func TestTransfersOnAServerThatChecksSignatures(t *testing.T) {
+func TestTransfersWithCheckedSignatures(t *testing.T) {
 	client := s3.New(s3.Options{
 		Region: "us-east-1", BaseEndpoint: aws.String(servers.Versitygw(t)), UsePathStyle: true,
 		Credentials: credentials.NewStaticCredentialsProvider(servers.S3AccessKey, servers.S3SecretKey, ""),

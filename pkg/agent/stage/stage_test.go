@@ -93,7 +93,7 @@ func upload(t testing.TB, b *bucket, prefix, dir string) *stage.Manifest {
 	return m
 }
 
-func TestADirectoryComesBackAsItWas(t *testing.T) {
+func TestUploadDownloadRoundTrip(t *testing.T) {
 	name := rapid.StringMatching(`[a-c. _é]{1,4}`).Filter(func(s string) bool { return filepath.IsLocal(s) && s != "." && path.Clean(s) == s })
 	rapid.Check(t, func(rt *rapid.T) {
 		want := tree{}
@@ -122,7 +122,7 @@ func TestADirectoryComesBackAsItWas(t *testing.T) {
 	})
 }
 
-func TestModesComeBack(t *testing.T) {
+func TestModesArePreserved(t *testing.T) {
 	dir := newDir(t, tree{"run.sh": "#!/bin/sh", "secret": "x"})
 	for name, mode := range map[string]fs.FileMode{"run.sh": 0o755, "secret": 0o400} {
 		if err := os.Chmod(filepath.Join(dir, name), mode); err != nil {
@@ -141,7 +141,7 @@ func TestModesComeBack(t *testing.T) {
 	}
 }
 
-func TestNothingIsReadWithoutItsManifest(t *testing.T) {
+func TestDirectoryWithoutManifestIsIncomplete(t *testing.T) {
 	b := newBucket(t, nil)
 	upload(t, b, "p", newDir(t, tree{"f": "1"}))
 	b.remove("p/manifest.json")
@@ -154,7 +154,7 @@ func TestNothingIsReadWithoutItsManifest(t *testing.T) {
 	}
 }
 
-func TestDamageIsNoticed(t *testing.T) {
+func TestDamageIsDetected(t *testing.T) {
 	for name, damage := range map[string]func(*bucket){
 		"a byte":            func(b *bucket) { b.put("p/files/f", "two") },
 		"shorter":           func(b *bucket) { b.put("p/files/f", "on") },
@@ -191,7 +191,7 @@ func manifest(t *testing.T, b *bucket, files ...stage.File) {
 	b.put("p/manifest.json", string(body))
 }
 
-func TestAManifestCannotLeaveItsDirectory(t *testing.T) {
+func TestManifestCannotLeaveDirectory(t *testing.T) {
 	for name, files := range map[string][]stage.File{
 		"parent":               {{Path: "../x"}},
 		"parent, hidden":       {{Path: "a/../../x"}},
@@ -224,7 +224,7 @@ func TestAManifestCannotLeaveItsDirectory(t *testing.T) {
 	}
 }
 
-func TestWhatLiesInTheWayCannotTakeFilesOutside(t *testing.T) {
+func TestExistingLinksCannotRedirectFiles(t *testing.T) {
 	// The directory itself, say from a work directory staged before, has a link that leads out of it.
 	outer := newDir(t, tree{"in/l": "-> ../out", "out": "/"})
 	b := newBucket(t, map[string]string{"p/files/l/x": "x"})
@@ -237,7 +237,7 @@ func TestWhatLiesInTheWayCannotTakeFilesOutside(t *testing.T) {
 	}
 }
 
-func TestAnUploadRefusesLinksThatLeave(t *testing.T) {
+func TestUploadRejectsLinksOutsideDirectory(t *testing.T) {
 	for _, target := range []string{"/etc/passwd", "../x", "d/../../x"} {
 		dir := newDir(t, tree{"d/f": "1", "l": "-> " + target})
 		b := newBucket(t, nil)
@@ -289,7 +289,7 @@ func TestFetchCopiesLikeCp(t *testing.T) {
 	}
 }
 
-func TestFetchSaysWhatIsMissing(t *testing.T) {
+func TestFetchReportsMissing(t *testing.T) {
 	b := newBucket(t, nil)
 	for _, uri := range []string{b.url + "/none", b.url + "/none/", "/no/such/file", "file:///no/such/file"} {
 		if err := b.once().Fetch(t.Context(), uri, t.TempDir(), "x", nil); !errors.Is(err, stage.ErrNotFound) || !strings.Contains(err.Error(), uri) {
@@ -301,7 +301,7 @@ func TestFetchSaysWhatIsMissing(t *testing.T) {
 	}
 }
 
-func TestFetchCannotLeaveItsDirectory(t *testing.T) {
+func TestFetchCannotLeaveDirectory(t *testing.T) {
 	for _, dst := range []string{"../x", "/x", "a/../../x", ".."} {
 		outer := newDir(t, tree{"in": "/", "out": "/"})
 		b := newBucket(t, map[string]string{"k": "v"})
@@ -327,7 +327,7 @@ func (l lying) List(context.Context, string, string) (grant.Page, error) {
 	return grant.Page{Objects: []grant.Listed{{URI: l.uri, Size: 1}}}, nil
 }
 
-func TestAListCannotLeaveItsDirectory(t *testing.T) {
+func TestListingCannotLeaveDirectory(t *testing.T) {
 	b := newBucket(t, map[string]string{"other/x": "x"})
 	for _, uri := range []string{b.url + "/other/x", b.url + "/p/../other/x", b.url + "/p//x", "x"} {
 		outer := newDir(t, tree{"in": "/"})
@@ -342,7 +342,7 @@ func TestAListCannotLeaveItsDirectory(t *testing.T) {
 	}
 }
 
-func TestPutCopiesPlainly(t *testing.T) {
+func TestPutCopiesFiles(t *testing.T) {
 	dir := newDir(t, tree{"f": "1", "d/g": "2", "d/l": "-> g", "d/e": "/"})
 	for _, tc := range []struct {
 		src, to string
@@ -391,7 +391,7 @@ func settle(t *testing.T, dir string) {
 	}
 }
 
-func TestASnapshotIsACopyWithoutUnfinishedFiles(t *testing.T) {
+func TestSnapshotLeavesOutUnfinishedFiles(t *testing.T) {
 	src := newDir(t, tree{"a": "1", "d/b": "2", "d/b.tmp": "half", "l": "-> a", "e": "/"})
 	settle(t, src)
 	dst := newDir(t, tree{"left": "over"})
@@ -417,7 +417,7 @@ func TestASnapshotIsACopyWithoutUnfinishedFiles(t *testing.T) {
 	}
 }
 
-func TestASnapshotIsOfOneMoment(t *testing.T) {
+func TestSnapshotIsConsistent(t *testing.T) {
 	// A writer keeps two files equal, one after the other. No snapshot may catch it between the two, unless the writer
 	// itself was kept from going on for so long that nobody could have known.
 	src := newDir(t, tree{"a": "0", "b": "0"})
@@ -462,7 +462,7 @@ func TestASnapshotIsOfOneMoment(t *testing.T) {
 	}
 }
 
-func TestADirectoryThatDoesNotKeepStillHasNoSnapshot(t *testing.T) {
+func TestSnapshotFailsWhileDirectoryChanges(t *testing.T) {
 	src := t.TempDir()
 	for range 1000 { // until the snapshot comes before the file is old enough to be trusted
 		if err := os.WriteFile(filepath.Join(src, "log"), []byte("line"), 0o600); err != nil {

@@ -14,7 +14,7 @@ import (
 )
 
 // A store that stops in the middle of an answer, or before it, is asked again.
-func TestAnAnswerThatStopsIsAskedForAgain(t *testing.T) {
+func TestStalledAnswerIsRetried(t *testing.T) {
 	b := newBucket(t, nil)
 	want := tree{"f": "one", "g": strings.Repeat("two", 1<<18)}
 	for i := range 20 {

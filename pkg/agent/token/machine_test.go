@@ -28,7 +28,7 @@ func samePool(a, b wire.PoolClaims) bool {
 	return a.Pool == b.Pool && a.Machine == b.Machine && a.Joined.Equal(b.Joined) && a.Expires.Equal(b.Expires)
 }
 
-func TestAPoolsTokenProvesItsClaims(t *testing.T) {
+func TestMintVerifyPoolRoundTrip(t *testing.T) {
 	join := machine
 	join.Machine = ""
 	for _, c := range []wire.PoolClaims{machine, join} {
@@ -45,7 +45,7 @@ func TestAPoolsTokenProvesItsClaims(t *testing.T) {
 	}
 }
 
-func TestATokenIsGoodForOnePurpose(t *testing.T) {
+func TestTokensAreBoundToAudience(t *testing.T) {
 	if _, err := token.VerifyPool(key, mint(t, claims), now); !errors.Is(err, token.ErrForged) {
 		t.Errorf("a node's token as a machine's: %v", err)
 	}
@@ -95,7 +95,7 @@ func TestATokenIsGoodForOnePurpose(t *testing.T) {
 	}
 }
 
-func TestAnyChangedCharacterOfAPoolsTokenIsNoticed(t *testing.T) {
+func TestVerifyPoolDetectsAnyChange(t *testing.T) {
 	s := mintPool(t, machine)
 	rapid.Check(t, func(t *rapid.T) {
 		b := []byte(s)

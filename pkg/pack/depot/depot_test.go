@@ -94,7 +94,7 @@ func (h *house) age(t *testing.T, by time.Duration) {
 	}
 }
 
-func TestWhatIsThereIsNotSentAgain(t *testing.T) {
+func TestExistingPiecesAreNotSentAgain(t *testing.T) {
 	h := open(t)
 	dir := folder(t, "print(1)")
 	uri := bring(t, h, dir)
@@ -115,7 +115,7 @@ func TestWhatIsThereIsNotSentAgain(t *testing.T) {
 	}
 }
 
-func TestAPackThatIsNotCompleteIsRefused(t *testing.T) {
+func TestCheckRejectsIncompletePack(t *testing.T) {
 	h := open(t)
 	uri := bring(t, h, folder(t, "print(1)"))
 	missing := pack.DigestOf([]byte("print(1)"))
@@ -134,8 +134,8 @@ func TestAPackThatIsNotCompleteIsRefused(t *testing.T) {
 	}
 }
 
-// TestOnlyTheContentThatADigestNamesIsTaken, of exactly its length.
-func TestOnlyTheContentThatADigestNamesIsTaken(t *testing.T) {
+// TestDepotAcceptsOnlyMatchingContent, of exactly its length.
+func TestDepotAcceptsOnlyMatchingContent(t *testing.T) {
 	h := open(t)
 	up, err := h.Missing(t.Context(), []pack.Piece{{Digest: pack.DigestOf([]byte("good")), Size: 4}})
 	if err != nil || len(up) != 1 {
@@ -165,9 +165,9 @@ func TestOnlyTheContentThatADigestNamesIsTaken(t *testing.T) {
 	}
 }
 
-// TestWhatAJobNeedsIsNeverRemoved plays a year of a job that waits, looked at once a day, with another submit of the
+// TestStayKeepsPacksOfOpenJobs plays a year of a job that waits, looked at once a day, with another submit of the
 // same code now and then.
-func TestWhatAJobNeedsIsNeverRemoved(t *testing.T) {
+func TestStayKeepsPacksOfOpenJobs(t *testing.T) {
 	h := open(t)
 	dir := folder(t, "print(1)")
 	uri := bring(t, h, dir)
@@ -217,8 +217,8 @@ func digest(t *testing.T, uri string) pack.Digest {
 	return u.Digest
 }
 
-// TestWhatIsOldIsSentAgain: it could be removed before the job that needs it is looked at.
-func TestWhatIsOldIsSentAgain(t *testing.T) {
+// TestOldPiecesAreSentAgain: it could be removed before the job that needs it is looked at.
+func TestOldPiecesAreSentAgain(t *testing.T) {
 	h := open(t)
 	dir := folder(t, "print(1)")
 	uri := bring(t, h, dir)
@@ -233,7 +233,7 @@ func TestWhatIsOldIsSentAgain(t *testing.T) {
 	}
 }
 
-func TestAnUploadThatFailsForAMomentIsTriedAgain(t *testing.T) {
+func TestTemporaryUploadFailureIsRetried(t *testing.T) {
 	h := open(t)
 	var n atomic.Int64
 	h.fail = func() int {
@@ -255,8 +255,8 @@ func TestAnUploadThatFailsForAMomentIsTriedAgain(t *testing.T) {
 	}
 }
 
-// TestAFolderThatChangesWhileItIsSentIsPackedAnew.
-func TestAFolderThatChangesWhileItIsSentIsPackedAnew(t *testing.T) {
+// TestFolderChangedDuringSendIsPackedAgain.
+func TestFolderChangedDuringSendIsPackedAgain(t *testing.T) {
 	h := open(t)
 	dir := folder(t, "print(1)")
 	times := 0

@@ -48,7 +48,7 @@ func account(t *testing.T) *ssm.Client {
 	return client
 }
 
-func TestParametersAndSecretsAreFetched(t *testing.T) {
+func TestFetchParametersAndSecrets(t *testing.T) {
 	client := account(t)
 	sources := awssecret.Sources(func(context.Context) (awssecret.SSM, error) { return client, nil })
 	for _, c := range []struct{ scheme, name, want string }{
@@ -68,7 +68,7 @@ func TestParametersAndSecretsAreFetched(t *testing.T) {
 }
 
 // A broker's role can read more than who hands in jobs should: the key of its tokens, for one.
-func TestOnlyWhatIsBelowThePathsIsFetched(t *testing.T) {
+func TestFetchOnlyBelowAllowedPaths(t *testing.T) {
 	asked := 0
 	sources := awssecret.Sources(func(context.Context) (awssecret.SSM, error) {
 		asked++

@@ -47,8 +47,8 @@ func TestGoogleSecretManager(t *testing.T) {
 		"projects/p/secrets/none":   "!Secret [projects/p/secrets/none/versions/latest] not found",
 		"projects/p/secrets/off":    "!DISABLED",
 		"projects/p/secrets/busy":   "?currently unavailable",
-		"p/hf":                      "!it is to be written gcpsm:projects/PROJECT/secrets/NAME",
-		"projects/p/secrets/a/../b": "!it is to be written",
+		"p/hf":                      "!the format is gcpsm:projects/PROJECT/secrets/NAME",
+		"projects/p/secrets/a/../b": "!the format is",
 	})
 	damaged := manager(t, vault.Kept{"projects/p/secrets/hf/versions/latest": {Value: "x"}}, func([]byte) uint32 { return 7 })
 	check(t, damaged, map[string]string{"projects/p/secrets/hf": "?checksum"})
@@ -97,8 +97,8 @@ func TestAzureKeyVault(t *testing.T) {
 	check(t, as("mine"), map[string]string{
 		"team/hf": "hunter2", "team/hf/" + version: "older",
 		"team/none": "!was not found in this key vault", "closed/hf": "!Caller is not authorized",
-		"evil.example/hf#": "!it is to be written keyvault:VAULT/NAME", "evil.example/hf": "!it is to be written",
-		"team/hf?x": "!it is to be written",
+		"evil.example/hf#": "!the format is keyvault:VAULT/NAME", "evil.example/hf": "!it is to be written",
+		"team/hf?x": "!the format is",
 	})
 	check(t, as("other"), map[string]string{"team/hf": "!not authorized"})
 }
@@ -128,8 +128,8 @@ func TestKubernetesSecrets(t *testing.T) {
 	}
 	check(t, of(false), map[string]string{
 		"ml/hf/token": "hunter2", "ml/own/token": "hunter2", "ml/hf/none": `!no key "none": it has token`,
-		"ml/none/token": `!secrets "none" not found`, "ml/hf": "!it is to be written kubernetes:NAMESPACE/NAME/KEY",
-		"ml/../x": "!it is to be written",
+		"ml/none/token": `!secrets "none" not found`, "ml/hf": "!the format is kubernetes:NAMESPACE/NAME/KEY",
+		"ml/../x": "!the format is",
 	})
 	check(t, of(true), map[string]string{
 		"ml/hf/token": "hunter2", "ml/own/token": "!kubectl label secret -n ml own tradewind.dev/for-jobs=true",
