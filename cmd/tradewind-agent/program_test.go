@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// maxBytes is the largest program that machines are made to fetch.
+// maxBytes is the maximum size of the program that machines download.
 const maxBytes = 12 << 20
 
 func TestAgentIsSmallAndStatic(t *testing.T) {
@@ -36,8 +36,7 @@ func TestAgentIsSmallAndStatic(t *testing.T) {
 	}
 }
 
-// What an agent may do it is granted, request by request: it has no use for a cloud's SDK, for credentials, or for the
-// broker's own code.
+// An agent acts only with the broker's grants. It needs no cloud SDK, no credentials and none of the broker's code.
 func TestAgentImportsNoCloudSDK(t *testing.T) {
 	out, err := exec.Command("go", "list", "-deps", ".").Output()
 	if err != nil {

@@ -54,10 +54,11 @@ func TestFillReplacesFileOrLeavesIt(t *testing.T) {
 	}
 }
 
-// TestOnlyThisPackageReplacesFiles keeps this the one place: what renames without syncing loses after a power cut what it has reported as kept.
+// TestOnlyThisPackageReplacesFiles checks that no other package renames files itself: without syncing, a power cut
+// would lose data that was reported as stored.
 func TestOnlyThisPackageReplacesFiles(t *testing.T) {
-	// What is staged is compared with its manifest, and staged again on another start: thousands of small files are not synced one by one.
-	// A program that was fetched is known by its digest, and fetched again.
+	// Staging compares files with the manifest and stages them again after a restart, so it need not sync thousands
+	// of small files. A downloaded program is identified by its digest, and downloaded again if it is damaged.
 	allowed := []string{"internal/atomicfile/atomicfile.go", "pkg/agent/stage/arrive.go", "pkg/agent/stage/transfer.go", "pkg/agent/mount/program.go"}
 	root := "../.."
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -82,7 +83,8 @@ func TestOnlyThisPackageReplacesFiles(t *testing.T) {
 	}
 }
 
-// TestFillIn leaves one whole file below a root, or the old one and nothing else, and follows no link out of it.
+// TestFillIn checks that FillIn leaves either the whole new file or the old one, and nothing else, and does not
+// follow links out of the root.
 func TestFillIn(t *testing.T) {
 	dir := t.TempDir()
 	root, err := os.OpenRoot(dir)

@@ -8,7 +8,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/flock"
 )
 
-// A lock is the open file's: it keeps others out until that is closed, and those that share it let each other in.
+// An exclusive lock excludes others until its file is closed, and shared locks do not exclude each other.
 func TestLockBelongsToOpenFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	open := func() *os.File {

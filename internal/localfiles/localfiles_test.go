@@ -39,7 +39,7 @@ func parse(t *testing.T, body string) *dag.Job {
 	return spec
 }
 
-// named is a Bring that keeps nothing, and counts.
+// named is a Bring that only counts its calls.
 func named(brought *[]string) localfiles.Bring {
 	return func(_ context.Context, path string, _ pack.Options) (string, error) {
 		*brought = append(*brought, path)
@@ -81,7 +81,7 @@ func TestLocalPathsBecomePacks(t *testing.T) {
 	if changed, err := p.Pack(t.Context(), spec, pack.Options{}, named(&brought)); err != nil || !changed {
 		t.Fatal(changed, err)
 	}
-	if len(brought) != 3 { // code once
+	if len(brought) != 3 { // code only once
 		t.Errorf("brought %q", brought)
 	}
 	use := spec.Tasks[1]
@@ -124,7 +124,7 @@ func TestFindErrorsPointToLine(t *testing.T) {
 	}
 }
 
-// A mount hides what lies below it: nobody brings files along to have them hidden.
+// A mount must not hide files of the workdir.
 func TestMountOverWorkdirFilesIsRejected(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"code/data/train/x", "code/file", "code/left/out", "code/database/y"} {
@@ -152,7 +152,7 @@ func TestMountOverWorkdirFilesIsRejected(t *testing.T) {
 	}
 }
 
-// gitIn runs git in a folder, with nobody's settings.
+// gitIn runs git in a folder, without any user's configuration.
 func gitIn(t *testing.T, dir string, args ...string) string {
 	t.Helper()
 	c := exec.Command("git", append([]string{"-c", "user.name=a", "-c", "user.email=a@b", "-C", dir}, args...)...)
@@ -164,7 +164,7 @@ func gitIn(t *testing.T, dir string, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// repository makes a repository with two commits and a tag, and returns the first one.
+// repository creates a repository with two commits and a tag, and returns the first commit.
 func repository(t *testing.T, dir string) string {
 	t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {

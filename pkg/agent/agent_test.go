@@ -67,7 +67,7 @@ func TestFailureReportsPhaseExitCodeAndLastLines(t *testing.T) {
 func TestNodeFindsItsAddress(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})
-	if h := b.Hello(node); h.Address != "127.0.0.1" { // the way to a broker on loopback
+	if h := b.Hello(node); h.Address != "127.0.0.1" { // the local address towards a broker on loopback
 		t.Errorf("%+v", h)
 	}
 }
@@ -80,7 +80,8 @@ func TestRefusedTokenEndsAgent(t *testing.T) {
 	}
 }
 
-// TestHelloMayReturnWork: a broker that holds no calls says with the work when to ask again, and until then it is not asked.
+// TestHelloMayReturnWork: a broker that does not hold calls returns a pause with the work, and the agent must not
+// poll before it has passed.
 func TestHelloMayReturnWork(t *testing.T) {
 	b := agenttest.New(t)
 	b.Tell(node, wire.Work{Command: wire.Run, Assignment: task(t, "a1", "echo hello"), Pause: time.Hour})
@@ -89,6 +90,6 @@ func TestHelloMayReturnWork(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	if n := b.Calls(wire.PathWork); n != 0 {
-		t.Errorf("it asked for work %d times", n)
+		t.Errorf("it polled for work %d times", n)
 	}
 }

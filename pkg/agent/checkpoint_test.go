@@ -17,7 +17,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 )
 
-// counting counts to 40 in its checkpoint directory, from where it stopped, and says how far it came when it is told to end.
+// counting counts to 40 in its checkpoint directory, from where it stopped, and prints its count when it receives
+// SIGTERM.
 const counting = `
 cd $TRADEWIND_CHECKPOINT
 n=$(cat count 2>/dev/null || echo 0)
@@ -88,8 +89,8 @@ func TestCheckpointsAreSavedOnScheduleAndPruned(t *testing.T) {
 	if err != nil || len(complete) < 4 {
 		t.Errorf("kept %v, %v", complete, err)
 	}
-	if n := b.Calls(wire.PathPrune); n < 3 { // the last may be on its way
-		t.Errorf("the broker was asked %d times to remove what %v have replaced", n, seqs)
+	if n := b.Calls(wire.PathPrune); n < 3 { // the last call may still be on its way
+		t.Errorf("the broker was asked %d times to prune checkpoints before %v", n, seqs)
 	}
 }
 
@@ -127,7 +128,7 @@ func TestFailedCheckpointIsNotReported(t *testing.T) {
 		t.Errorf("events %v", got)
 	}
 	if log := b.Log(node, "a1"); !strings.Contains(log, "tradewind: no checkpoint was saved: ") {
-		t.Errorf("the task's author is not told: %q", log)
+		t.Errorf("the user does not learn why: %q", log)
 	}
 }
 
@@ -145,7 +146,7 @@ func TestTaskIgnoringNoticeIsKilledInTimeToSave(t *testing.T) {
 	b.Report(node, "a1", wire.Checkpointed)
 }
 
-// A task that was given long to leave is ended in time when its machine is taken before that.
+// A task that had much time to leave is ended early when its machine is taken before that.
 func TestEarlierNoticeReplacesLater(t *testing.T) {
 	b := agenttest.New(t)
 	notices := make(chan time.Duration, 1)
@@ -166,7 +167,7 @@ func TestEarlierNoticeReplacesLater(t *testing.T) {
 	}
 }
 
-// gate is a way to stores that closes for what is put there, whoever gives up.
+// gate is a transport that blocks uploads to stores, even if the client gives up.
 type gate struct {
 	met, open chan struct{}
 	once      sync.Once
@@ -180,7 +181,7 @@ func (g *gate) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// A save that is under way when a notice comes does not keep the task from hearing of it.
+// A task gets the notice even while a checkpoint is being uploaded.
 func TestTaskReceivesNoticeDuringCheckpoint(t *testing.T) {
 	b, dir := agenttest.New(t), t.TempDir()
 	g := &gate{met: make(chan struct{}), open: make(chan struct{})}
@@ -200,7 +201,7 @@ func TestTaskReceivesNoticeDuringCheckpoint(t *testing.T) {
 	b.Report(node, "a1", wire.Checkpointed)
 }
 
-// A link that leaves the folder costs no checkpoint, and is told of once.
+// A link that leaves the folder does not prevent a checkpoint, and is logged once.
 func TestCheckpointLeavesOutLinkOutsideDirectory(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})

@@ -14,7 +14,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 )
 
-// TestTaskRunsInItsImage: set-up, command, inputs, outputs and variables are as without, the programs the image's.
+// TestTaskRunsInItsImage: setup, command, inputs, outputs and variables work as without a container, but the programs
+// are the image's.
 func TestTaskRunsInItsImage(t *testing.T) {
 	environ := containertest.Environ(t)
 	b := agenttest.New(t)
@@ -43,7 +44,7 @@ cp /data/a.txt $TRADEWIND_OUTPUT/kept; echo rank $TRADEWIND_NODE_RANK; exit 0`)
 	}
 }
 
-// TestSecretInContainer is in its task's environment, and in no file that the container or its engine keeps.
+// TestSecretInContainer: a secret is in its task's environment, and in no file that the container or its engine keeps.
 func TestSecretInContainer(t *testing.T) {
 	environ := containertest.Environ(t)
 	b := agenttest.New(t)
@@ -93,7 +94,8 @@ func TestContainerTaskFailsStopsAndSaves(t *testing.T) {
 	}
 }
 
-// TestTaskRunsImageEntrypoint: the entry point with arguments, or with the image's own, in the image's directory.
+// TestTaskRunsImageEntrypoint runs the image's entrypoint in the image's directory, with the task's arguments and
+// with the image's own.
 func TestTaskRunsImageEntrypoint(t *testing.T) {
 	environ := containertest.Environ(t)
 	const image = "localhost/tradewind-test:entry"

@@ -21,10 +21,11 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 )
 
-// forever is a task that says who it is and does not end by itself, nor its children: one in its group, one that left it.
+// forever is a task that prints its processes and does not end by itself. It has a child in its process group, and
+// one outside it.
 const forever = `echo pid $$; sleep 1000 & (setsid sh -c 'echo pid $$; exec sleep 1000' &); echo ready; while :; do sleep 1000; done`
 
-// processes are those that a task named in its log.
+// processes returns the processes that a task named in its log.
 func processes(t *testing.T, b *agenttest.Broker, n agenttest.Node, attempt string, count int) []proc.Identity {
 	t.Helper()
 	var out []proc.Identity
@@ -54,7 +55,7 @@ func mustBeGone(t *testing.T, ids []proc.Identity) {
 	t.Helper()
 	for _, id := range ids {
 		if id.Alive() {
-			t.Errorf("process %d was left over", id.PID)
+			t.Errorf("process %d still runs", id.PID)
 		}
 	}
 }
@@ -83,7 +84,7 @@ func TestStoppedTaskMayEndByItself(t *testing.T) {
 	if err := a.wait(); err != nil {
 		t.Error(err)
 	}
-	if r := b.Result(node, "a1"); r.Event != wire.Stopped { // 0 or not: it did not get to its end
+	if r := b.Result(node, "a1"); r.Event != wire.Stopped { // whatever its exit code: it did not complete
 		t.Errorf("%+v", r)
 	}
 	if log := b.Log(node, "a1"); !strings.Contains(log, "farewell") {
@@ -125,7 +126,7 @@ func TestFinishedAttemptEndsAgent(t *testing.T) {
 			}
 			mustBeGone(t, ids)
 			if got := b.Events(node, "a1"); slices.Contains(got, wire.Stopped) {
-				t.Errorf("reported to a broker that does not want it: %v", got)
+				t.Errorf("it reported to a broker that does not want reports: %v", got)
 			}
 		})
 	}
@@ -140,7 +141,7 @@ func TestTaskContinuesWhileBrokerIsUnreachable(t *testing.T) {
 	b.Stop()
 	touch(t, dir, "away")
 	awaitFile(t, dir, "done")
-	b.ForgetLog(node, "a1", 3) // the broker died with the end of the log not on disk
+	b.ForgetLog(node, "a1", 3) // the broker died before the end of the log was on disk
 	b.Start()
 	if r := b.Result(node, "a1"); r.Event != wire.Succeeded {
 		t.Errorf("%+v", r)
@@ -160,7 +161,7 @@ func touch(t *testing.T, dir, name string) {
 	}
 }
 
-// awaitFile waits for what a task does; only looking tells.
+// awaitFile polls for a file that a task writes.
 func awaitFile(t *testing.T, dir, name string) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
@@ -189,7 +190,7 @@ func TestPatienceEndsIfBrokerStaysUnreachable(t *testing.T) {
 func TestServerErrorsAreRetried(t *testing.T) {
 	b := agenttest.New(t)
 	var n atomic.Int64
-	b.Refuse(func(string) int { // every call fails twice, in all ways that pass
+	b.Refuse(func(string) int { // every call fails twice, in every way that is retried
 		return []int{500, 429, 0}[n.Add(1)%3]
 	})
 	start(t, b, node, agent.Config{})
@@ -208,7 +209,7 @@ func TestNodeRunsAttemptsInSequence(t *testing.T) {
 	first := task(t, "a1", forever)
 	b.Run(node, first)
 	ids := processes(t, b, node, "a1", 2)
-	b.Run(node, first) // told again: the same
+	b.Run(node, first) // the same assignment again
 	b.Run(node, task(t, "a2", "ls; echo second"))
 	if r := b.Result(node, "a2"); r.Event != wire.Succeeded {
 		t.Errorf("%+v", r)
@@ -233,7 +234,7 @@ func TestHeartbeatsDuringLongTask(t *testing.T) {
 	b.ReportAfter(2, node, "a1", wire.Alive)
 }
 
-// program runs the agent as a process of its own, with the test binary as its program.
+// program runs the agent as a separate process, with the test binary as its program.
 func program(t *testing.T, b *agenttest.Broker, dir string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -296,10 +297,10 @@ func TestTokenNeverReachesTask(t *testing.T) {
 	}
 	log := b.Log(node, "a1")
 	if secret := b.Token(node); strings.Contains(log, secret) || strings.Contains(log, secret[strings.LastIndex(secret, ".")+1:]) {
-		t.Error("the task found the token")
+		t.Error("the task can read the token")
 	}
 	if strings.Contains(log, "agents-own") {
-		t.Error("the task found the agent's credentials")
+		t.Error("the task can read the agent's credentials")
 	}
 }
 
@@ -316,7 +317,7 @@ func TestTokenFileIsRemoved(t *testing.T) {
 		t.Errorf("%+v, %v", cfg, err)
 	}
 	if _, err := os.Stat(file); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the file is still there: %v", err)
+		t.Errorf("the file still exists: %v", err)
 	}
 	if _, err := os.Stat(identity); err != nil {
 		t.Error(err)

@@ -28,7 +28,7 @@ func TestLogKeepsOrderOfBothStreams(t *testing.T) {
 }
 
 func TestHugeLogLineIsShipped(t *testing.T) {
-	const size = 4 << 20 // many times what is sent at once
+	const size = 4 << 20 // many times the size of a piece
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})
 	w := task(t, "a1", `head -c 4194304 /dev/zero | tr '\0' x; echo end; exit 1`)
@@ -66,7 +66,7 @@ func TestFailureMessageIsValidUTF8(t *testing.T) {
 	}
 }
 
-// tailed is a task whose broker takes the end of its log with the last report.
+// tailed is a task whose broker accepts the end of its log with the last report.
 func tailed(t *testing.T, run string) *wire.Assignment {
 	w := task(t, "a1", run)
 	w.Pace.Tail, w.Pace.Log = 1<<20, time.Hour
@@ -88,7 +88,7 @@ func TestResultContainsEndOfLog(t *testing.T) {
 		b.Run(node, tailed(t, run))
 		r := b.Result(node, "a1")
 		if got := b.Calls(wire.PathLogs); got != sent {
-			t.Errorf("%s: %d pieces beside the report's of %d bytes, want %d", run, got, len(r.Log), sent)
+			t.Errorf("%s: %d pieces in addition to the report's %d bytes, want %d", run, got, len(r.Log), sent)
 		}
 		want := map[string]int{"echo short": 6, "echo failed; exit 3": 7, "true": 0}
 		size, known := want[run]
@@ -108,9 +108,9 @@ func TestStartedIsReportedWithFirstLog(t *testing.T) {
 	w.Pace.Log = 500 * time.Millisecond
 	b.Run(node, w)
 	if r := b.Report(node, "a1", wire.Started); string(r.Log) != "one\n" || b.Calls(wire.PathLogs) != 0 {
-		t.Errorf("the report carries %q, and %d pieces were sent", r.Log, b.Calls(wire.PathLogs))
+		t.Errorf("the report contains %q, and %d pieces were sent", r.Log, b.Calls(wire.PathLogs))
 	}
-	b.Tell(node, wire.Work{Command: wire.SaveNow, Notice: time.Minute}) // which ends the task
+	b.Tell(node, wire.Work{Command: wire.SaveNow, Notice: time.Minute}) // ends the task
 	b.Result(node, "a1")
 	if got := b.Log(node, "a1"); !strings.HasPrefix(got, "one\ntradewind: the machine will be taken") {
 		t.Errorf("log %q", got)
@@ -120,7 +120,7 @@ func TestStartedIsReportedWithFirstLog(t *testing.T) {
 func TestShortTaskReportsStartedBeforeResult(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})
-	b.Run(node, tailed(t, "true")) // whose first piece of log would go in seconds
+	b.Run(node, tailed(t, "true")) // its first piece of log would be sent seconds later
 	b.Result(node, "a1")
 	if got := b.Events(node, "a1"); !slices.Equal(got, []wire.Event{wire.Started, wire.Succeeded}) {
 		t.Errorf("%v", got)
@@ -135,7 +135,7 @@ func TestResultWithLogGapResendsLog(t *testing.T) {
 	b.Run(node, w)
 	b.AwaitLog(node, "a1", "one\n")
 	b.ForgetLog(node, "a1", 2)
-	b.Tell(node, wire.Work{Command: wire.SaveNow, Notice: time.Minute}) // which ends the task
+	b.Tell(node, wire.Work{Command: wire.SaveNow, Notice: time.Minute}) // ends the task
 	if r := b.Result(node, "a1"); r.Event != wire.Stopped {
 		t.Errorf("%+v", r)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 )
 
-// The agent asks when it starts: the notice may come before the work, which is then told of it at once.
+// The agent starts to watch at its start: a notice may come before the work, which must then get it at once.
 func TestMainObeysMetadataNotice(t *testing.T) {
 	machine := &imdstest.Machine{ID: "i-0abc"}
 	machine.Take(time.Now().Add(2 * time.Minute))

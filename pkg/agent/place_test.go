@@ -8,7 +8,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 )
 
-// A path of a container that ends in a slash is the folder that a file goes into, as without a container.
+// A container path that ends in a slash is the folder for a file, as without a container.
 func TestStageFileIntoContainerFolder(t *testing.T) {
 	from := t.TempDir()
 	a := &attempt{

@@ -11,7 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 )
 
-// TestRenewedTokenIsUsed in polls and reports alike.
+// TestRenewedTokenIsUsed checks polls and reports.
 func TestRenewedTokenIsUsed(t *testing.T) {
 	var shown []string
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -15,7 +15,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 )
 
-// server answers on $PORT with the status in the file named status, and says what it is asked.
+// server answers on $PORT with the status in the file named status, and logs the requests.
 const server = `cat > serve.py <<'END'
 import http.server, os, signal, sys, time
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -41,7 +41,7 @@ exec python3 serve.py
 func replica(t *testing.T, attempt, run string) *wire.Assignment {
 	t.Helper()
 	if _, err := exec.LookPath("python3"); err != nil {
-		t.Skip("there is no python3")
+		t.Skip("python3 is missing")
 	}
 	a := task(t, attempt, run)
 	a.Service = &wire.Service{
@@ -51,7 +51,7 @@ func replica(t *testing.T, attempt, run string) *wire.Assignment {
 	return a
 }
 
-// statusFile is where the server of an attempt reads what to answer.
+// statusFile is the file from which an attempt's server reads its status.
 func statusFile(t *testing.T, b *agenttest.Broker, attempt string) string {
 	t.Helper()
 	b.AwaitLog(node, attempt, "web 1 2 ")
@@ -79,7 +79,7 @@ func TestReplicaReportsReadiness(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r := b.Report(node, "a1", wire.Unready); !strings.Contains(r.Message, "503") {
-		t.Errorf("it is not ready as %q", r.Message)
+		t.Errorf("it is unready because of %q", r.Message)
 	}
 	if err := os.WriteFile(status, []byte("200"), 0o600); err != nil {
 		t.Fatal(err)
@@ -147,7 +147,7 @@ func TestReplicaFailsIfUnreadyForLong(t *testing.T) {
 	}
 }
 
-// One that another has taken the place of ends at once; one whose machine will be taken goes on for half of the notice.
+// A replica that has been replaced ends at once; one whose machine will be taken serves for half of the notice.
 func TestReplicaServesUntilLastMoment(t *testing.T) {
 	for name, c := range map[string]struct {
 		now           bool
@@ -175,7 +175,7 @@ func TestReplicaServesUntilLastMoment(t *testing.T) {
 	}
 }
 
-// One that goes on hears of it when it need not any more.
+// A replica that continues to serve learns when it need not any more.
 func TestServingReplicaIsReplaced(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})

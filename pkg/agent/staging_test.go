@@ -283,7 +283,7 @@ func TestTaskEnvironment(t *testing.T) {
 	}
 }
 
-// Whoever leaves nothing asks for nothing to keep it, and its children find an empty directory.
+// A task without outputs requests no grants for them, and its children get an empty directory.
 func TestTaskWithoutOutputsUploadsNothing(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})
@@ -293,7 +293,7 @@ func TestTaskWithoutOutputsUploadsNothing(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	if n := b.Calls(wire.PathGrants); n != 0 || len(files(t, storeDir(w))) != 0 {
-		t.Errorf("%d calls for grants, and in the store lies %v", n, files(t, storeDir(w)))
+		t.Errorf("%d calls for grants, and the store contains %v", n, files(t, storeDir(w)))
 	}
 	for run, empty := range map[string]bool{"mkdir $TRADEWIND_OUTPUT/d": false, "echo x > $TRADEWIND_OUTPUT/f": false} {
 		w := task(t, run, run)
@@ -316,7 +316,7 @@ func TestTaskWithoutOutputsUploadsNothing(t *testing.T) {
 	}
 }
 
-// Of a parent whose output is not all wanted, what is comes with all below it, of each of its nodes.
+// If only a part of a parent's outputs is wanted, that part is staged with everything below it, from each of its nodes.
 func TestOnlyNamedParentOutputsAreStaged(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})
@@ -336,7 +336,7 @@ func TestOnlyNamedParentOutputsAreStaged(t *testing.T) {
 	}
 }
 
-// reading counts what is read of a store by path.
+// reading counts the bytes read from a store by path.
 type reading struct {
 	mu    sync.Mutex
 	times map[string]int
@@ -349,7 +349,7 @@ func (c *reading) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// Both nodes start from the same large file: each piece of it is read from the store once.
+// Both nodes need the same large file: each piece is read from the store only once.
 func TestNodesShareInputs(t *testing.T) {
 	b := agenttest.New(t)
 	w := task(t, "a1", `cksum < $TRADEWIND_INPUTS/parent/large; cksum < mine`)
@@ -396,7 +396,7 @@ func TestNodesShareInputs(t *testing.T) {
 	}
 }
 
-// A pipe that nobody writes to would be read for ever.
+// Reading a pipe without a writer would block for ever.
 func TestPipeIsNotAnOutput(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})

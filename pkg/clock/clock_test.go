@@ -27,7 +27,7 @@ func TestRecreatedScaledClockContinues(t *testing.T) {
 	a, b := scaled(before, 0.01), scaled(before, 0.01)
 	first := a.Now()
 	if b.Now().Before(first) {
-		t.Error("the clock went back when it was made again with the same start")
+		t.Error("a new clock with the same start went backwards")
 	}
 }
 
@@ -100,7 +100,7 @@ func TestManualClockWakesDueWaiters(t *testing.T) {
 		t.Fatalf("%s woke second", got)
 	}
 	if got := c.Now(); !got.Equal(start.Add(61 * time.Minute)) {
-		t.Errorf("the clock stands at %v", got)
+		t.Errorf("the clock shows %v", got)
 	}
 }
 
@@ -118,5 +118,5 @@ func TestClockContinuesFromVirtualTime(t *testing.T) {
 	}
 }
 
-// scaled agrees with the wall at start.
+// At its start, scaled agrees with the wall.
 func scaled(start time.Time, factor float64) clock.Clock { return clock.From(start, start, factor) }

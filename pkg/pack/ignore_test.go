@@ -13,7 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/pack"
 )
 
-// files are the files that a pack of dir has.
+// files returns the files in a pack of dir.
 func files(t testing.TB, dir string) []string {
 	t.Helper()
 	tree, err := pack.Pack(t.Context(), dir, pack.Options{})
@@ -55,8 +55,7 @@ func needGit(t testing.TB) {
 	}
 }
 
-// TestIgnoreRulesMatchGit compares with git itself, for random trees with random ignore files in them and
-// above them.
+// TestIgnoreRulesMatchGit compares with git itself, for random trees with random ignore files in them and above them.
 func TestIgnoreRulesMatchGit(t *testing.T) {
 	needGit(t)
 	top := t.TempDir()
@@ -100,7 +99,7 @@ func TestIgnoreRulesMatchGit(t *testing.T) {
 		}
 		if exec.Command("git", "-C", top, "check-ignore", "-q", "work/dir").Run() == nil ||
 			exec.Command("git", "-C", top, "check-ignore", "-q", "work").Run() == nil {
-			return // named by its user, it is packed all the same
+			return // the user named it, so it is packed anyway
 		}
 		want := strings.FieldsFunc(git(t, dir, "ls-files", "--others", "--exclude-standard", "-z", "."),
 			func(r rune) bool { return r == 0 })
@@ -133,7 +132,7 @@ func TestIgnoreFilePrecedence(t *testing.T) {
 	check("our own alone", "a", "c", "sub/c", "sub/d")
 }
 
-// TestIgnoredFolderIsPackedIfNamed: what its user asks for by name is not left out.
+// TestIgnoredFolderIsPackedIfNamed: a folder that the user names is not left out.
 func TestIgnoredFolderIsPackedIfNamed(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, ".git/HEAD", "", 0o644)

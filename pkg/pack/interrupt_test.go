@@ -9,7 +9,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/pack"
 )
 
-// TestPackStopsWithContext: one file alone may take minutes to read.
+// TestPackStopsWithContext: reading a single file may take minutes.
 func TestPackStopsWithContext(t *testing.T) {
 	dir := t.TempDir()
 	const size = 64 << 20

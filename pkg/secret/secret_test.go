@@ -13,7 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/secret"
 )
 
-// kept is a source of what a map holds.
+// kept is a source with the secrets in a map.
 type kept map[string]string
 
 func (k kept) Fetch(_ context.Context, name string) (string, error) {
@@ -40,24 +40,24 @@ func TestSealedSecretsOpenOnlyForTheirJob(t *testing.T) {
 		t.Fatal(err)
 	}
 	if bytes.Contains(sealed, []byte("hunter2")) || bytes.Contains(sealed, []byte("TOKEN")) {
-		t.Error("it is not sealed")
+		t.Error("it is not encrypted")
 	}
 	got, err := v.Open(ctx, "job-1", sealed, []string{"HF", "TOKEN"})
 	if err != nil || len(got) != 2 || got["TOKEN"] != "hunter2" || got["HF"] != "kept there" {
 		t.Errorf("%v %v", got, err)
 	}
 	if _, err := v.Open(ctx, "job-2", sealed, []string{"TOKEN"}); !errors.Is(err, secret.ErrSealed) {
-		t.Errorf("it opens for another job: %v", err)
+		t.Errorf("another job can decrypt it: %v", err)
 	}
 	if _, err := vault("n").Open(ctx, "job-1", sealed, []string{"TOKEN"}); !errors.Is(err, secret.ErrSealed) {
-		t.Errorf("it opens with another key: %v", err)
+		t.Errorf("another key can decrypt it: %v", err)
 	}
 	if got, err := vault("n", "k").Open(ctx, "job-1", sealed, []string{"TOKEN"}); err != nil || got["TOKEN"] != "hunter2" {
-		t.Errorf("it does not open with an older key: %v", err)
+		t.Errorf("an older key cannot decrypt it: %v", err)
 	}
 	sealed[len(sealed)-1] ^= 1
 	if _, err := v.Open(ctx, "job-1", sealed, []string{"TOKEN"}); !errors.Is(err, secret.ErrSealed) {
-		t.Errorf("it opens though it was changed: %v", err)
+		t.Errorf("it can be decrypted after a change: %v", err)
 	}
 }
 
@@ -91,7 +91,7 @@ func TestReferenceRecognition(t *testing.T) {
 	}
 }
 
-// Whatever the values are, they come back as they were, and no error shows them.
+// Any values survive the round trip, and no error shows them.
 func TestSealOpenRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		values := rapid.MapOf(rapid.StringMatching(`[A-Z]{1,5}`), rapid.StringMatching(`(?s).{1,30}`)).Draw(t, "values")

@@ -17,7 +17,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/tunnel/tunneltest"
 )
 
-// side makes the calls of one side, of which some are lost before and some after they were taken.
+// side makes the calls of one side; some are lost before and some after they were processed.
 type side struct {
 	tunneltest.Calls
 	fails func() bool
@@ -54,7 +54,7 @@ func (s *side) Receive(ctx context.Context, offset int64, wait time.Duration) ([
 	return piece, err
 }
 
-// TestSentBytesArriveOnce sends through calls that get lost, by two relays on one store as two functions have them.
+// TestSentBytesArriveOnce sends through calls that get lost, by two relays on one store, as with two functions.
 func TestSentBytesArriveOnce(t *testing.T) {
 	for seed := range uint64(6) {
 		random := rand.New(rand.NewPCG(seed, 1))
@@ -85,7 +85,7 @@ func TestSentBytesArriveOnce(t *testing.T) {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
 		if !bytes.Equal(said, heard) {
-			t.Fatalf("seed %d: what arrives is not what was sent", seed)
+			t.Fatalf("seed %d: the received bytes differ from the sent ones", seed)
 		}
 	}
 }
@@ -102,13 +102,13 @@ func TestUnreadStreamBlocksSender(t *testing.T) {
 		offset += int64(len(piece))
 	}
 	if !errors.Is(err, tunnel.ErrBusy) || offset != tunnel.MaxUnread {
-		t.Fatalf("after %d bytes that nobody takes: %v", offset, err)
+		t.Fatalf("after %d unread bytes: %v", offset, err)
 	}
 	if _, err := r.Take(t.Context(), "s", offset); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.Append(t.Context(), "s", offset, piece); err != nil {
-		t.Errorf("all is taken, and still: %v", err)
+		t.Errorf("everything was read, and still: %v", err)
 	}
 }
 
@@ -125,7 +125,8 @@ func TestEndedVisitEndsConnection(t *testing.T) {
 	}
 }
 
-// A side that has said all hears what the other says much later: a command without input, a server that thinks.
+// A side that has closed its direction still receives what the other sends much later: a command without input, a
+// slow server.
 func TestHalfClosedSideStillReceives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())

@@ -19,7 +19,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/identity/azureid"
 )
 
-// onAzure is a machine of Azure's, of rank 2, and its metadata service.
+// onAzure is an Azure machine of rank 2, with its metadata service.
 func onAzure(t *testing.T) (*machine, *azuretest.Machine, string) {
 	t.Helper()
 	m, rank := newMachine(t, stub), 2
@@ -69,7 +69,7 @@ func TestAzureMachineStartsAgentWithVMID(t *testing.T) {
 		}
 	}
 	if script := string(m.script()); strings.Contains(script, "zero") || strings.Contains(script, "'one'") {
-		t.Error("the machine was told the tokens of others")
+		t.Error("the script contains the tokens of other machines")
 	}
 }
 
@@ -80,7 +80,7 @@ func TestAzureMachineWithoutMetadataPowersOff(t *testing.T) {
 	}
 }
 
-// What the service says is what the agent's parts make of it: the proof names the machine, the event is a notice.
+// The agent's packages must understand the service: the proof names the machine, and the event becomes a notice.
 func TestMetadataServiceProvesAndWarns(t *testing.T) {
 	_, service, url := onAzure(t)
 	ask, err := prove.New(prove.Config{Cloud: "azure", URL: url})

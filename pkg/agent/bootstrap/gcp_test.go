@@ -13,7 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/identity/googleid"
 )
 
-// A machine of Google Cloud learns its number, its address and, from the end of its name, its rank.
+// A machine of Google Cloud learns its ID, its address and, from the end of its name, its rank.
 func TestGoogleMachineFindsItsIdentity(t *testing.T) {
 	for name, want := range map[string]string{"tw-job-0123-1": "token: one\n", "tw-job-0123-010": "token: ten\n"} {
 		m := newMachine(t, stub)
@@ -48,7 +48,7 @@ func TestGoogleMachineWithoutRankPowersOff(t *testing.T) {
 	}
 }
 
-// What the metadata server signs is what the broker checks.
+// The broker must accept what the metadata server signs.
 func TestGoogleMachineProvesItsIdentity(t *testing.T) {
 	authority, err := gcptest.NewAuthority()
 	if err != nil {

@@ -35,7 +35,7 @@ func TestMaskHidesSecretsAndEncodings(t *testing.T) {
 	}
 }
 
-// Whatever pieces a text comes in, it is hidden as in one, and nothing is lost.
+// However a text is split into writes, the result is the same as for one write, and nothing is lost.
 func TestMaskHidesAcrossWrites(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		letters := rapid.StringMatching(`[ab]{1,6}`)
@@ -59,7 +59,7 @@ func TestMaskHidesAcrossWrites(t *testing.T) {
 	})
 }
 
-// No secret that is not part of a longer one is left in what is printed.
+// Only secrets that are part of a longer one may remain in the output.
 func TestMaskLeavesNoSecret(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		secret := rapid.StringMatching(`[ab]{1,6}`).Draw(t, "secret")

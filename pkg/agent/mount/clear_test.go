@@ -35,6 +35,6 @@ func TestClearAllUnmountsForeignMounts(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := os.Stat(filepath.Join(precious, "there")); err != nil {
-		t.Error("what was mounted is gone: ", err)
+		t.Error("the mounted files are gone: ", err)
 	}
 }

@@ -37,10 +37,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// place is a mount's point and what it shows.
+// place is a mount point and its mount.
 type place struct {
 	t     *testing.T
-	dir   string // of the test's own
+	dir   string // of the test itself
 	point string
 	m     *mount.Mount
 }
@@ -96,7 +96,7 @@ func (p *place) flush() {
 	}
 }
 
-// folder is a folder with a file, and its URI.
+// folder creates a folder with a file and returns its URI.
 func folder(t *testing.T) (dir, uri string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "the folder")
@@ -121,7 +121,7 @@ func TestMountLocalFolder(t *testing.T) {
 			err = p.write("deep/new", "is new")
 			if mode == mount.Read {
 				if err == nil {
-					t.Error("what is read only was written")
+					t.Error("a read-only mount was written")
 				}
 				return
 			}
@@ -137,7 +137,7 @@ func TestMountLocalFolder(t *testing.T) {
 	}
 }
 
-// account is a server with a bucket, which checks what it lends.
+// account is a server with a bucket that checks the credentials it lends.
 type account struct {
 	store *s3grant.Store
 	c     *s3.Client
@@ -187,7 +187,7 @@ func (a account) keys(t *testing.T) (keys []string) {
 	return keys
 }
 
-// Lent credentials, bounded to the prefix, are all that a mount needs; they are in no argument and no variable.
+// Lent credentials, restricted to the prefix, are all that a mount needs; they are in no argument and no variable.
 func TestMountBucketWithLentCredentials(t *testing.T) {
 	a := open3(t)
 	a.put(t, "in/data/x", "of the bucket")
@@ -231,7 +231,7 @@ func TestMountBucketWithLentCredentials(t *testing.T) {
 	}
 }
 
-// rclone takes up renewed keys when those that it has come to their end, without being mounted anew.
+// rclone uses renewed keys before the old ones expire, without a new mount.
 func TestCredentialsAreRenewed(t *testing.T) {
 	a := open3(t)
 	a.put(t, "in/x", "one")
@@ -252,7 +252,7 @@ func TestCredentialsAreRenewed(t *testing.T) {
 	})
 }
 
-// until waits for what must come.
+// until waits for a condition.
 func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(50 * time.Millisecond) {
@@ -262,7 +262,8 @@ func until(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// What the store does not take fails the flush, with the files' names and the store's words; so does an end.
+// If the store refuses a file, or ctx ends, the flush fails and names the files; a refusal includes the store's
+// message.
 func TestFailedFlushNamesFiles(t *testing.T) {
 	a := open3(t)
 	p, err := open(t, "s3://bucket/in/", mount.Cached, a.lend(t, "s3://bucket/in/", false))
@@ -284,7 +285,7 @@ func TestFailedFlushNamesFiles(t *testing.T) {
 	}
 }
 
-// A file that nobody has closed yet is waited for.
+// A flush waits for open files.
 func TestFlushWaitsForOpenFiles(t *testing.T) {
 	dir, uri := folder(t)
 	p, err := open(t, uri, mount.Cached, grant.Credentials{})
@@ -301,7 +302,7 @@ func TestFlushWaitsForOpenFiles(t *testing.T) {
 	if err := p.m.Flush(short); !errors.Is(err, mount.ErrUnsent) || !strings.Contains(err.Error(), "open") {
 		t.Errorf("%v", err)
 	}
-	if err := p.m.Settle(t.Context()); err != nil { // which was not closed before
+	if err := p.m.Settle(t.Context()); err != nil { // the file was not closed before
 		t.Error(err)
 	}
 	_, _ = f.WriteString(" and half")
@@ -368,7 +369,7 @@ func TestClearUnmountsRemainingMounts(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "there")); err != nil {
-		t.Error("what was mounted is gone: ", err)
+		t.Error("the mounted files are gone: ", err)
 	}
 }
 
@@ -383,7 +384,8 @@ func readAll(t *testing.T, r io.ReadCloser) string {
 	return string(body)
 }
 
-// Azure's signature is added to each request on its way, so that a renewed one counts at once; only rclone can ask so.
+// The relay adds Azure's signature to each request, so that a renewed one counts at once; only rclone can use the
+// relay.
 func TestMountAzureContainerRenewsSignature(t *testing.T) {
 	endpoint := servers.Azurite(t) + "/" + servers.AzureAccount
 	key, err := service.NewSharedKeyCredential(servers.AzureAccount, servers.AzureKey)
@@ -410,7 +412,7 @@ func TestMountAzureContainerRenewsSignature(t *testing.T) {
 	p, err := open(t, "azblob://mounted", mount.Cached, ended)
 	must(t, p, err)
 	if _, err := os.ReadDir(p.point); err == nil {
-		t.Fatal("listed with a bad signature")
+		t.Fatal("a request with a wrong signature succeeded")
 	}
 	if err := p.m.Renew(good); err != nil {
 		t.Fatal(err)
@@ -429,7 +431,7 @@ func TestMountAzureContainerRenewsSignature(t *testing.T) {
 	}
 }
 
-// fake-gcs-server checks no tokens: what is seen here is that rclone sends them, and takes up the renewed one.
+// fake-gcs-server checks no tokens: the test only sees that rclone sends them, and uses the renewed one.
 func TestMountGoogleBucketRenewsToken(t *testing.T) {
 	target, err := url.Parse(servers.FakeGCS(t))
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 
 var now = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 
-// impatient is a clock on which whoever waits has waited: every look at it is a pause later.
+// impatient is a clock on which every wait ends at once: each reading is one pause later.
 type impatient struct {
 	clock.Clock
 	mu     sync.Mutex
@@ -55,7 +55,7 @@ func (m *metadata) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, body)
 }
 
-// first watches until there are so many notices, and returns them.
+// first watches until there are n notices, and returns them.
 func first(t *testing.T, cloud string, count int, m *metadata) ([]Notice, *impatient) {
 	t.Helper()
 	m.t = t
@@ -90,7 +90,7 @@ func TestAWSInterruptionAndRebalance(t *testing.T) {
 		case r.URL.Path == awsToken && r.Method == http.MethodPut && r.Header.Get("X-Aws-Ec2-Metadata-Token-Ttl-Seconds") == "21600":
 			tokens++
 			return 200, fmt.Sprint("token-", tokens), nil
-		case token != good: // the first has expired
+		case token != good: // the first token has expired
 			return 401, "", nil
 		case n > 12 && r.URL.Path == awsAction:
 			return 200, `{"action": "terminate", "time": "2026-11-21T09:02:00Z"}`, nil
@@ -125,10 +125,10 @@ func TestGoogleWaitsForChange(t *testing.T) {
 			return 200, "FALSE\n", header
 		case n == 2 && r.URL.Query().Get("wait_for_change") == "true" && r.URL.Query().Get("last_etag") == "e1":
 			return 503, "", nil
-		case n == 3 && r.URL.RawQuery == "": // after a failure it looks anew
+		case n == 3 && r.URL.RawQuery == "": // after a failure it reads the value again
 			return 200, "FALSE", header
 		case n == 4:
-			return 200, "TRUE", nil // of somebody else
+			return 200, "TRUE", nil // from another server
 		case n == 5:
 			return 200, "TRUE", header
 		}
@@ -194,7 +194,7 @@ func TestLeadsReturnsRemainingTime(t *testing.T) {
 	}
 }
 
-// told is a watcher that knows everything.
+// told is a watcher with a fixed list of notices.
 type told []Notice
 
 func (w told) Watch(ctx context.Context, tell func(Notice)) {

@@ -44,7 +44,7 @@ func TestInventoryRespectsCgroupLimits(t *testing.T) {
 	}
 }
 
-// smi is a program that answers as nvidia-smi would.
+// smi creates a program that answers like nvidia-smi.
 func smi(t *testing.T, script string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "nvidia-smi")
@@ -72,7 +72,7 @@ func TestInventoryListsGPUs(t *testing.T) {
 	}
 	_, err := pool.Computer{CPUs: 1, Files: fstest.MapFS{}, SMI: smi(t, "echo 'NVIDIA-SMI has failed: no driver'; exit 9")}.Take(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "no driver") {
-		t.Errorf("a driver that is broken: %v", err)
+		t.Errorf("a broken driver: %v", err)
 	}
 }
 

@@ -26,7 +26,7 @@ func TestMachineRunsExactlyTheOrderedAgents(t *testing.T) {
 	o.order("b", "c")
 	o.agents.Hello(node("c"))
 	o.running("b", "c")
-	o.order("a", "b", "c") // late, or repeated: what was ended does not begin again
+	o.order("a", "b", "c") // late or repeated: an ended agent must not start again
 	o.running("b", "c")
 	o.order()
 	o.running()
@@ -65,12 +65,12 @@ func TestRestartedMachineFindsItsAgents(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = first.Wait()
-	o.order("a") // b is given up meanwhile
+	o.order("a") // b is abandoned meanwhile
 	joins := o.count("join")
 	second := o.process(dir)
 	o.running("a")
 	if o.count("join") != joins {
-		t.Error("it has joined anew, though it has a token")
+		t.Error("it joined again although it has a token")
 	}
 	o.agents.Tell(node("a"), wire.Work{Command: wire.Stop})
 	o.agents.Result(node("a"), "a1")
@@ -136,7 +136,7 @@ func TestLeavingMachineWaitsForLastOrder(t *testing.T) {
 	if err := m.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
-	for range 3 { // it stays as long as it is needed
+	for range 3 { // it stays until the agent has ended
 		o.update(func() { o.reports = nil })
 		o.await("that it leaves", func(r wire.PoolReport) bool { return r.Leaving && len(r.Running) == 1 })
 	}
@@ -180,7 +180,7 @@ func TestNewestTokenIsStored(t *testing.T) {
 		o.update(func() { o.reports = nil })
 		o.await("a sync", func(wire.PoolReport) bool { return true })
 	}
-	o.update(func() { o.renew, o.reports = false, nil }) // an answer that is cut off would take its token along
+	o.update(func() { o.renew, o.reports = false, nil }) // an answer that is lost would lose its token
 	o.await("a sync", func(wire.PoolReport) bool { return true })
 	if err := stop(); err != nil {
 		t.Fatal(err)
@@ -190,7 +190,7 @@ func TestNewestTokenIsStored(t *testing.T) {
 		t.Fatalf("%v, %v", info, err)
 	}
 	cfg := config(o.server.URL, dir)
-	cfg.Invite = nil // it has one of its own
+	cfg.Invite = nil // it has its own token
 	_, stop = o.here(cfg)
 	o.update(func() { o.reports = nil })
 	o.await("a sync of the next process", func(wire.PoolReport) bool { return true })
@@ -202,7 +202,7 @@ func TestNewestTokenIsStored(t *testing.T) {
 func TestOrderWithoutTokenIsNotStarted(t *testing.T) {
 	o := newOwner(t)
 	o.here(config(o.server.URL, t.TempDir()))
-	o.update(func() { o.blank = true }) // the broker takes it for running, as it did when it was asked
+	o.update(func() { o.blank = true }) // the broker believes that the agent is running, as it was at the last sync
 	o.order("a")
 	for range 3 {
 		o.update(func() { o.reports = nil })
@@ -247,7 +247,7 @@ func TestRemovedMachineEndsAgentsAndForgetsToken(t *testing.T) {
 	o.agents.Hello(node("a"))
 	o.update(func() { o.refuse = func(string, int) int { return http.StatusGone } })
 	if err := m.Wait(); err == nil {
-		t.Error("it ended as if nothing were wrong")
+		t.Error("Run returned no error")
 	}
 	if _, err := os.Stat(filepath.Join(dir, "joined.json")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("what it was: %v", err)
@@ -319,7 +319,7 @@ func TestAgentsContinueWhileBrokerIsUnreachable(t *testing.T) {
 		}
 	}
 	if n != 1 {
-		t.Errorf("told %d times that the broker is away: %v", n, told)
+		t.Errorf("told %d times that the broker is unreachable: %v", n, told)
 	}
 }
 
@@ -340,6 +340,6 @@ func TestIncompleteConfigurationIsRejected(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := errors.Join(m.Run(context.Background()), m.Close()); !errors.Is(err, pool.ErrRefused) {
-		t.Errorf("without anything to join with: %v", err)
+		t.Errorf("without a join token: %v", err)
 	}
 }

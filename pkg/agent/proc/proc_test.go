@@ -35,8 +35,8 @@ func TestMain(m *testing.M) {
 
 func shell(script string) []string { return []string{"/bin/sh", "-c", script} }
 
-// running is a tree whose output is a pipe: it ends when no process holds it any
-// more, which is how a test knows, without looking at the clock, that nothing is left.
+// running is a tree whose output is a pipe. The pipe ends when no process holds it open any more, so a test knows
+// without timeouts that all processes have ended.
 type running struct {
 	*proc.Tree
 	out *bufio.Reader
@@ -76,7 +76,7 @@ func (r running) rest(t *testing.T) string {
 	return string(b)
 }
 
-// An orphan leaves group and session of the task behind, as daemons do.
+// An orphan leaves the task's process group and session, as daemons do.
 const orphan = `(setsid sh -c 'trap "" TERM HUP INT; echo orphan $$; while :; do sleep 1000; done' </dev/null &) ; `
 
 func TestTaskExitCodeOutputAndEnvironment(t *testing.T) {
@@ -105,7 +105,7 @@ func TestRemainingProcessesEndWithTask(t *testing.T) {
 	if err != nil || exit.Code != 3 {
 		t.Errorf("exit %+v, %v", exit, err)
 	}
-	r.rest(t) // ends only when nothing holds the pipe
+	r.rest(t) // ends only when no process holds the pipe
 }
 
 func TestTerminateLetsTaskFinishWithinGrace(t *testing.T) {
@@ -119,7 +119,7 @@ func TestTerminateLetsTaskFinishWithinGrace(t *testing.T) {
 }
 
 func TestTerminateReachesChildrenOfShell(t *testing.T) {
-	// The shell dies of the signal at once; its child saves, and must be given the time.
+	// The signal kills the shell at once; its child saves its work, and must get the time for that.
 	r := start(t, proc.Spec{Linger: time.Minute}, `sh -c 'trap "echo saved; exit 0" TERM; echo ready; while :; do sleep 0.01; done'; echo not reached`)
 	r.line(t)
 	r.Terminate(time.Minute)
@@ -136,7 +136,7 @@ func TestTerminateKillsAfterGrace(t *testing.T) {
 	r.line(t)
 	r.line(t)
 	r.Terminate(time.Hour)
-	r.Terminate(time.Millisecond) // shortens the first
+	r.Terminate(time.Millisecond) // shortens the first grace period
 	exit, err := r.Wait()
 	if err != nil || exit != (proc.Exit{Code: 137, Signal: syscall.SIGKILL, Told: true}) {
 		t.Errorf("exit %+v, %v", exit, err)
@@ -172,7 +172,7 @@ func TestTreeDiesWithKilledOwner(t *testing.T) {
 	if err := owner.Start(); err != nil {
 		t.Fatal(err)
 	}
-	lock.Close() // owner and supervisor hold it now
+	lock.Close() // only the owner and the supervisor hold it now
 	r := running{out: bufio.NewReader(out)}
 	r.line(t)
 	r.line(t)
@@ -196,7 +196,7 @@ func TestTreeDiesWithKilledOwner(t *testing.T) {
 
 func TestTaskDoesNotInheritHold(t *testing.T) {
 	if _, err := os.Stat("/proc/self/fd"); err != nil {
-		t.Skip("no /proc to look at descriptors in")
+		t.Skip("no /proc to list descriptors")
 	}
 	f, err := os.Create(filepath.Join(t.TempDir(), "held"))
 	if err != nil {
@@ -267,7 +267,7 @@ func TestSignalIgnoresReusedPID(t *testing.T) {
 		}
 	}
 	if !id.Alive() {
-		t.Fatal("the process was killed by another's identity")
+		t.Fatal("the process was killed although its identity differs")
 	}
 	if err := id.Signal(syscall.SIGTERM); err != nil {
 		t.Error(err)
@@ -282,7 +282,7 @@ func TestSignalIgnoresReusedPID(t *testing.T) {
 
 func TestSweepFindsProcessesByMachine(t *testing.T) {
 	if _, err := os.Stat("/proc/self/environ"); err != nil {
-		t.Skip("no /proc to read environments in")
+		t.Skip("no /proc to read environments")
 	}
 	mark := "sweep-" + strconv.Itoa(os.Getpid())
 	r := start(t, proc.Spec{Env: []string{proc.MachineEnv + "=" + mark}}, `echo ready; exec sleep 1000`)
@@ -290,7 +290,7 @@ func TestSweepFindsProcessesByMachine(t *testing.T) {
 	if n := proc.Sweep(proc.MachineEnv, mark+"x"); n != 0 {
 		t.Errorf("swept %d of another machine", n)
 	}
-	if n := proc.Sweep(proc.MachineEnv, mark); n < 1 { // the supervisor; the task, unless it died with it first
+	if n := proc.Sweep(proc.MachineEnv, mark); n < 1 { // the supervisor; also the task, unless it died with the supervisor
 		t.Errorf("swept %d", n)
 	}
 	if _, err := r.Wait(); !errors.Is(err, proc.ErrLost) {
@@ -298,15 +298,15 @@ func TestSweepFindsProcessesByMachine(t *testing.T) {
 	}
 }
 
-// A shell with job control, as an interactive one, hears of a signal before the program that it waits for: else it
-// would start the next program, which nobody tells.
+// A shell with job control (an interactive one) must receive the signal before the program that it waits for.
+// Otherwise it would start the next program, which would get no signal.
 func TestShellIsSignalledBeforeItsJobs(t *testing.T) {
 	bash, err := exec.LookPath("bash")
 	if err != nil {
 		t.Skip(err)
 	}
 	for range 10 {
-		// The more there is to tell, the longer a shell that is told last has for its next line.
+		// The more processes there are, the more time a shell that is signalled last has to start its next line.
 		r := start(t, proc.Spec{}, "exec "+bash+` -c '
 set -m; trap "exit 3" TERM
 sh -c "for i in 1 2 3 4 5 6 7 8 9; do for j in 1 2 3 4 5 6 7 8 9; do sleep 1000 & done; done
@@ -318,7 +318,7 @@ echo went on; sleep 1000'`)
 			t.Fatalf("%+v, %v", exit, err)
 		}
 		if rest := r.rest(t); strings.Contains(rest, "went on") {
-			t.Fatalf("the script went on: %q", rest)
+			t.Fatalf("the script continued: %q", rest)
 		}
 	}
 }

@@ -48,7 +48,7 @@ func asker(t *testing.T, c prove.Config) prove.Func {
 	return f
 }
 
-// The other clouds' services are asked as their documentation says.
+// The services of the other clouds are called as in their documentation.
 func TestProofRequests(t *testing.T) {
 	for cloud, want := range map[string]string{
 		"gcp":   "GET /computeMetadata/v1/instance/service-accounts/default/identity?audience=https%3A%2F%2Fbroker&format=full Google",
@@ -79,7 +79,7 @@ func TestMetadataErrorsAreRetried(t *testing.T) {
 		},
 		func(w http.ResponseWriter) { _, _ = w.Write([]byte("signed")) },
 	}
-	// Counted before the answer is written: a long one reaches the caller before the handler has returned.
+	// Count before the answer is written: a long answer reaches the caller before the handler has returned.
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		asked++
 		answers[(asked-1)%3](w)
@@ -96,7 +96,7 @@ func TestMetadataErrorsAreRetried(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := f(ctx, "n"); err == nil {
-		t.Error("it goes on when it is to end")
+		t.Error("it continues although ctx has ended")
 	}
 }
 

@@ -27,11 +27,11 @@ var key = bytes.Repeat([]byte("k"), 32)
 func shell(ctx context.Context, command string, out io.Writer) (int, error) {
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", command)
 	cmd.Stdout, cmd.Stderr = out, out
-	_ = cmd.Run() // how it ended is its exit code
+	_ = cmd.Run() // its exit code says how it ended
 	return cmd.ProcessState.ExitCode(), nil
 }
 
-// script is how a launcher reaches a node that serves here, with a key.
+// script returns the program with which a launcher reaches a node that serves here with a key.
 func script(t *testing.T, with []byte) string {
 	t.Helper()
 	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(rsh.Port(key, t.Name(), 0)))

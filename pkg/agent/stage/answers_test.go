@@ -18,7 +18,7 @@ func TestAnswerMustMatchRange(t *testing.T) {
 	}
 }
 
-// Whatever a store answers, no number is negative, and what is quoted of its words is its own code alone.
+// Whatever a store answers, no number is negative, and errors quote only its error code.
 func FuzzAnswer(f *testing.F) {
 	f.Add("bytes 0-9/42", "<Error><Code>SlowDown</Code><Message>m</Message></Error>")
 	f.Add("bytes */", "<Code></Code>")

@@ -13,7 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/stage"
 )
 
-// What a task has made in hours is not lost to a store that is away for some seconds.
+// A task's work of hours must not be lost because a store is unreachable for some seconds.
 func TestUnreachableStoreIsRetried(t *testing.T) {
 	b := newBucket(t, nil)
 	dir := t.TempDir()
@@ -32,8 +32,8 @@ func TestUnreachableStoreIsRetried(t *testing.T) {
 	}
 }
 
-// What Google does with an object whose Content-Encoding is gzip for who does not accept that: 200, the content
-// unpacked, no length, and no range (decompressive transcoding).
+// Google answers like this for an object with Content-Encoding gzip if the client does not accept it: 200, the
+// content decompressed, no length, and no range (decompressive transcoding).
 func TestObjectWithoutLengthIsNotEmpty(t *testing.T) {
 	b := newBucket(t, map[string]string{"in": "x"})
 	body := strings.Repeat("a row of a table\n", 1000)
@@ -51,7 +51,7 @@ func TestObjectWithoutLengthIsNotEmpty(t *testing.T) {
 	}
 }
 
-// A range of which nothing comes any more is asked for again.
+// A stalled range is requested again.
 func TestStalledRangeIsRetried(t *testing.T) {
 	b := newBucket(t, nil)
 	size := 24 << 20
@@ -78,12 +78,12 @@ func TestStalledRangeIsRetried(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-	case <-time.After(5 * time.Minute): // that of a hang; the limit of the whole range is longer
-		t.Fatalf("nothing comes, and it is not tried again (%d requests)", gets.Load())
+	case <-time.After(5 * time.Minute): // a hang; the timeout of the whole range is longer
+		t.Fatalf("the range stalls and is not retried (%d requests)", gets.Load())
 	}
 }
 
-// cutOff passes on so many bytes, and then nothing more until the test is over or nobody reads.
+// cutOff passes on a number of bytes, and then stalls until the test ends or the client leaves.
 type cutOff struct {
 	http.ResponseWriter
 	left int

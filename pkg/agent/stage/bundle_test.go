@@ -22,7 +22,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// manySmall is more than what is moved one by one, with a file of every kind.
+// manySmall has more small files than are moved separately, and a file of every kind.
 func manySmall() tree {
 	want := tree{"empty": "", "large": random(manyParts), "middle": random(600 << 10), "link": "-> small00"}
 	for i := range 40 {
@@ -48,7 +48,7 @@ func TestManySmallFilesAreBundled(t *testing.T) {
 		t.Errorf("%d requests: %v", n, b.asked("GET"))
 	}
 	if _, err := b.parted().Download(t.Context(), b.at("p"), dst); err != nil || !maps.Equal(read(t, dst), want) {
-		t.Errorf("over what is there: %v", err)
+		t.Errorf("over existing files: %v", err)
 	}
 }
 
@@ -83,7 +83,7 @@ func TestDamagedBundleIsDetected(t *testing.T) {
 	}
 }
 
-// What an older agent has written: one SHA-256 for a large file.
+// The format of an older agent: one SHA-256 for a large file.
 func TestReadManifestVersion1(t *testing.T) {
 	content := random(manyParts)
 	sum := sha256.Sum256([]byte(content))
@@ -106,7 +106,7 @@ func TestReadManifestVersion1(t *testing.T) {
 	}
 }
 
-// What an older agent has written: a SHA-256 for each piece besides.
+// The format of an older agent: also a SHA-256 for each piece.
 func TestReadManifestVersion2(t *testing.T) {
 	content := random(manyParts)
 	f := stage.File{Path: "f", Size: manyParts, Piece: grant.MinPart}
@@ -158,7 +158,7 @@ func TestInvalidManifestsAreRejected(t *testing.T) {
 	}
 }
 
-// What does not fit on the disk is not begun.
+// A download that does not fit on the disk is not started.
 func TestFullDiskFailsBeforeDownload(t *testing.T) {
 	b := newBucket(t, nil)
 	tree := stage.Tree{Prefix: b.at("p"), Dir: t.TempDir(), Manifest: &stage.Manifest{Version: 1, Files: []stage.File{
@@ -170,7 +170,7 @@ func TestFullDiskFailsBeforeDownload(t *testing.T) {
 	}
 }
 
-// Google tells a CRC32C of every object, also of one that is read in ranges.
+// Google sends the CRC32C of every object, also if it is read in ranges.
 func TestForeignObjectsMatchStoreChecksum(t *testing.T) {
 	content := random(manyParts)
 	right := crc32.Checksum([]byte(content), crc32.MakeTable(crc32.Castagnoli))
@@ -195,7 +195,7 @@ func TestForeignObjectsMatchStoreChecksum(t *testing.T) {
 	}
 }
 
-// The ETag of some stores looks like an MD5 and is none: an object that is the same twice is believed.
+// The ETags of some stores look like an MD5 but are not: an object with the same content in two reads is accepted.
 func TestETagNeedNotBeMD5(t *testing.T) {
 	b := newBucket(t, map[string]string{"in/f": "content"})
 	b.meet = func(w http.ResponseWriter, _ *http.Request) bool {

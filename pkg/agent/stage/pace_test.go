@@ -27,7 +27,7 @@ func TestWindowGrowsWithThroughput(t *testing.T) {
 	w := climb{limit: 8, least: 8, most: 64}
 	w.next(1, false)
 	if w.limit != 8 {
-		t.Errorf("%d requests, though it was not they that bounded it", w.limit)
+		t.Errorf("%d requests, although they did not limit the throughput", w.limit)
 	}
 }
 

@@ -20,10 +20,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// size of a file that is moved in four parts, of which the last is small.
+// size of a file that is moved in four parts; the last one is small
 const manyParts = 3*grant.MinPart + 17
 
-// noise is made once: it is larger than any file of these tests.
+// noise is generated once: it is larger than any file of these tests.
 var noise = sync.OnceValue(func() string {
 	b := make([]byte, manyParts)
 	_, _ = rand.NewChaCha8([32]byte{}).Read(b) // never fails
@@ -32,14 +32,14 @@ var noise = sync.OnceValue(func() string {
 
 func random(n int) string { return noise()[:n] }
 
-// parted moves what is larger than the smallest part in parts.
+// parted uses the minimum part size.
 func (b *bucket) parted() stage.Transfer {
 	return stage.Transfer{Grants: b, Store: b.url, Part: grant.MinPart, Parallel: 3}
 }
 
 func TestManifestIsWrittenLast(t *testing.T) {
 	src := newDir(t, tree{"a": "1", "b": "2", "c": "3", "d/e": "4"})
-	for most := range int64(6) { // the store takes so many objects
+	for most := range int64(6) { // the store accepts this number of objects
 		b := newBucket(t, nil)
 		var taken atomic.Int64
 		b.meet = func(w http.ResponseWriter, r *http.Request) bool {
@@ -58,8 +58,7 @@ func TestManifestIsWrittenLast(t *testing.T) {
 	}
 }
 
-// What fails for a moment is tried again: a server's trouble, a cut connection, a body that ends early, a grant that
-// has ended.
+// Temporary failures are retried: a server error, a cut connection, a short body, an expired grant.
 func TestTemporaryFailureIsRetried(t *testing.T) {
 	cut := func(w http.ResponseWriter, _ *http.Request) bool {
 		conn, _, err := http.NewResponseController(w).Hijack()
@@ -102,7 +101,7 @@ func TestTemporaryFailureIsRetried(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := read(t, dst); len(got) != 3 || got["large"] != want["large"] || got["small"] != "s" {
-				t.Errorf("came back otherwise: %d files", len(got))
+				t.Errorf("%d files differ", len(got))
 			}
 		})
 	}
@@ -122,7 +121,7 @@ func TestClientErrorsAreNotRetried(t *testing.T) {
 	}
 }
 
-// denying refuses to grant, and counts how often it was asked.
+// denying refuses to grant, and counts the calls.
 type denying struct {
 	stage.Grants
 	err   error
@@ -144,7 +143,7 @@ func TestRefusedGrantIsNotRetried(t *testing.T) {
 	}
 	d := &denying{err: io.ErrUnexpectedEOF}
 	if _ = (stage.Transfer{Grants: d, Tries: 2}).Fetch(t.Context(), "s3://b/x", t.TempDir(), "x", nil); d.calls != 2 {
-		t.Errorf("a passing error: asked %d times", d.calls)
+		t.Errorf("a temporary error: %d calls", d.calls)
 	}
 }
 
@@ -169,7 +168,7 @@ func TestLargeFilesMoveInParallelParts(t *testing.T) {
 		if n := len(b.asked("GET")); n != parts+1 {
 			t.Errorf("%s: %d requests to read, want %d and the manifest", name, n, parts)
 		}
-		in := t.TempDir() // of an input nobody knows the size
+		in := t.TempDir() // an input of unknown size
 		if err := b.parted().Fetch(t.Context(), b.at("p")+"files/f", in, "f", nil); err != nil || read(t, in)["f"] != want["f"] {
 			t.Errorf("%s as an input: %v", name, err)
 		}
@@ -193,7 +192,7 @@ func TestFailedMultipartUploadIsAborted(t *testing.T) {
 	}
 }
 
-// One part is damaged on the way, with the right size: every byte counts.
+// One part is damaged on the way, without a change of its size: every byte is checked.
 func TestDamagedPartIsReadAgain(t *testing.T) {
 	b := newBucket(t, nil)
 	want := random(manyParts)
@@ -250,11 +249,11 @@ func TestChangingObjectIsNotMixed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := read(t, dst)["f"]; got != fresh && got != old {
-		t.Error("a mixture of the old and the new was read")
+		t.Error("the old and the new content were mixed")
 	}
 }
 
-// counting counts what is asked of who grants.
+// counting counts the calls of a granter.
 type counting struct {
 	stage.Grants
 	most, calls int
@@ -322,7 +321,7 @@ func TestErrorsContainNoSignature(t *testing.T) {
 	b := newBucket(t, map[string]string{"in/f": "x"})
 	for _, meet := range []func(http.ResponseWriter, *http.Request) bool{
 		answer(500),
-		func(w http.ResponseWriter, r *http.Request) bool { // as stores that repeat what they were asked for
+		func(w http.ResponseWriter, r *http.Request) bool { // as stores do that repeat the request in errors
 			w.WriteHeader(http.StatusBadRequest)
 			_, _ = w.Write([]byte("<Error><Code>No</Code><Message>" + r.URL.String() + "</Message></Error>"))
 			return true
@@ -343,7 +342,7 @@ func TestErrorsContainNoSignature(t *testing.T) {
 	}
 }
 
-// stale grants what has ended already, the first time that each is asked for: as clocks differ, its holder cannot tell.
+// stale returns an expired grant at the first request for each object. Because clocks differ, the client cannot tell.
 type stale struct {
 	stage.Grants
 	mu   sync.Mutex
@@ -377,7 +376,7 @@ func TestExpiredGrantIsRenewed(t *testing.T) {
 	}
 }
 
-// A file of many ranges is asked for by several at a time, and each is where it belongs.
+// Several requests read a file of many ranges, and each range is written to its place.
 func TestRequestsGetSeveralRangesOfLongFile(t *testing.T) {
 	const ranges = 33
 	var content strings.Builder

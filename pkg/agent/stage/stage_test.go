@@ -23,7 +23,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// tree is a directory as a map: contents of files, "-> target" of links, "/" of empty directories.
+// tree is a directory as a map: contents of files, "-> target" for links, "/" for empty directories.
 type tree map[string]string
 
 func (want tree) write(t testing.TB, dir string) {
@@ -114,7 +114,7 @@ func TestUploadDownloadRoundTrip(t *testing.T) {
 			rt.Fatal(err)
 		}
 		if tree := read(t, filepath.Join(dst, "made")); !maps.Equal(tree, want) {
-			rt.Fatalf("came back as %q, was %q", tree, want)
+			rt.Fatalf("it is %q, was %q", tree, want)
 		}
 		if got.Attempt != "a" || got.Rank != 1 || got.Nodes != 2 || !reflect.DeepEqual(got.Files, m.Files) {
 			rt.Fatalf("manifest %+v", got)
@@ -225,7 +225,7 @@ func TestManifestCannotLeaveDirectory(t *testing.T) {
 }
 
 func TestExistingLinksCannotRedirectFiles(t *testing.T) {
-	// The directory itself, say from a work directory staged before, has a link that leads out of it.
+	// The directory itself, for example a work directory that was staged before, contains a link that leads out of it.
 	outer := newDir(t, tree{"in/l": "-> ../out", "out": "/"})
 	b := newBucket(t, map[string]string{"p/files/l/x": "x"})
 	manifest(t, b, stage.File{Path: "l/x"})
@@ -317,7 +317,7 @@ func TestFetchCannotLeaveDirectory(t *testing.T) {
 	}
 }
 
-// lying is a store whose lists name what does not lie below the prefix.
+// lying is a store that lists objects that are not below the prefix.
 type lying struct {
 	stage.Grants
 	uri string
@@ -376,7 +376,7 @@ func TestPutCopiesFiles(t *testing.T) {
 	}
 }
 
-// settle makes files old enough for a snapshot to be sure of them.
+// settle makes files old enough that a snapshot can trust their times.
 func settle(t *testing.T, dir string) {
 	t.Helper()
 	old := time.Now().Add(-time.Hour)
@@ -418,8 +418,8 @@ func TestSnapshotLeavesOutUnfinishedFiles(t *testing.T) {
 }
 
 func TestSnapshotIsConsistent(t *testing.T) {
-	// A writer keeps two files equal, one after the other. No snapshot may catch it between the two, unless the writer
-	// itself was kept from going on for so long that nobody could have known.
+	// A writer keeps two files equal by writing one after the other. No snapshot may catch it between the two, unless
+	// the writer itself was delayed for so long that no snapshot could have noticed.
 	src := newDir(t, tree{"a": "0", "b": "0"})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
@@ -437,7 +437,7 @@ func TestSnapshotIsConsistent(t *testing.T) {
 			if time.Since(began) > 10*time.Millisecond {
 				heldUp.Store(strconv.Itoa(n), true)
 			}
-			if n%50 == 0 { // keeps still now and then
+			if n%50 == 0 { // pauses now and then
 				select {
 				case <-ctx.Done():
 				case <-time.After(60 * time.Millisecond):
@@ -464,7 +464,7 @@ func TestSnapshotIsConsistent(t *testing.T) {
 
 func TestSnapshotFailsWhileDirectoryChanges(t *testing.T) {
 	src := t.TempDir()
-	for range 1000 { // until the snapshot comes before the file is old enough to be trusted
+	for range 1000 { // until a snapshot comes before the file is old enough to be trusted
 		if err := os.WriteFile(filepath.Join(src, "log"), []byte("line"), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -478,5 +478,5 @@ func TestSnapshotFailsWhileDirectoryChanges(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	t.Error("a file that was changed just now was taken for still")
+	t.Error("a file that was just changed was accepted")
 }

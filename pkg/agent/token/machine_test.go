@@ -47,10 +47,10 @@ func TestMintVerifyPoolRoundTrip(t *testing.T) {
 
 func TestTokensAreBoundToAudience(t *testing.T) {
 	if _, err := token.VerifyPool(key, mint(t, claims), now); !errors.Is(err, token.ErrForged) {
-		t.Errorf("a node's token as a machine's: %v", err)
+		t.Errorf("a node's token was accepted as a machine's: %v", err)
 	}
 	if _, err := token.Verify(key, mintPool(t, machine), now); !errors.Is(err, token.ErrForged) {
-		t.Errorf("a machine's token as a node's: %v", err)
+		t.Errorf("a machine's token was accepted as a node's: %v", err)
 	}
 	sign := func(audience, machine string, spoil func(jwt.MapClaims)) string {
 		c := jwt.MapClaims{"pool": "lab", "aud": audience, "iat": now.Unix(), "exp": now.Add(time.Hour).Unix()}

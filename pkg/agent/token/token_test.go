@@ -72,7 +72,7 @@ func TestVerifyRejectsForgeries(t *testing.T) {
 	without := func(k string) jwt.MapClaims { c := good(); delete(c, k); return c }
 	hs := jwt.SigningMethodHS256
 	if _, err := token.Verify(key, sign(hs, key, good()), now); err != nil {
-		t.Fatalf("the token that the cases spoil is not good itself: %v", err)
+		t.Fatalf("the unmodified token is not valid: %v", err)
 	}
 	for name, tc := range map[string]struct {
 		token string

@@ -24,8 +24,8 @@ func (k kept) Fetch(_ context.Context, name string) (string, error) {
 	}
 }
 
-// What is fetched from afar comes as it is; what may not be had is refused for good in the same words, and what passes
-// is not. Only what the settings name is handed out, in whatever version.
+// A remote secret arrives unchanged. Final errors stay final with the same message, temporary ones stay temporary.
+// Only configured names are returned, in any version.
 func TestFetchThroughCloudFunction(t *testing.T) {
 	server := remote.Server{Sources: map[string]secret.Source{secret.GCPSM: secret.Within{
 		Scheme: secret.GCPSM, Names: []string{"p/hf", "p/team-*"}, Source: kept{
@@ -58,7 +58,7 @@ func TestFetchThroughCloudFunction(t *testing.T) {
 	}
 }
 
-// An answer that cannot be read may be the secret: no error shows it.
+// An invalid answer may contain the secret, so no error shows it.
 func TestInvalidAnswerIsNotShown(t *testing.T) {
 	c := remote.New(secret.GCPSM, func(context.Context, []byte) ([]byte, error) { return []byte("hunter2"), nil })
 	if got, err := c.Fetch(t.Context(), "x"); err == nil || got != "" || strings.Contains(err.Error(), "hunter2") {
@@ -78,7 +78,7 @@ func TestCheckNames(t *testing.T) {
 		}
 	}
 	vault := secret.Within{Scheme: secret.KeyVault, Names: []string{"Team/hf"}, Source: kept{"team/HF": "hunter2"}}
-	if got, err := vault.Fetch(t.Context(), "team/HF"); err != nil || got != "hunter2" { // Azure's names have no case
+	if got, err := vault.Fetch(t.Context(), "team/HF"); err != nil || got != "hunter2" { // names in Azure are case-insensitive
 		t.Errorf("%q, %v", got, err)
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/secret/restsecret"
 )
 
-// manager is Secret Manager with some secrets.
+// manager is a Secret Manager with some secrets.
 func manager(t *testing.T, kept vault.Kept, sum func([]byte) uint32) restsecret.Google {
 	t.Helper()
 	g, err := vault.NewGoogle(kept)
@@ -54,7 +54,7 @@ func TestGoogleSecretManager(t *testing.T) {
 	check(t, damaged, map[string]string{"projects/p/secrets/hf": "?checksum"})
 }
 
-// check fetches each name and wants its value, or an error that stays (!) or passes (?).
+// check fetches each name and expects its value, a final error (!) or a temporary error (?).
 func check(t *testing.T, source secret.Source, names map[string]string) {
 	t.Helper()
 	for name, want := range names {
@@ -72,7 +72,7 @@ func check(t *testing.T, source secret.Source, names map[string]string) {
 	}
 }
 
-// bearer brings a token.
+// bearer sends a token.
 type bearer string
 
 func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -103,7 +103,7 @@ func TestAzureKeyVault(t *testing.T) {
 	check(t, as("other"), map[string]string{"team/hf": "!not authorized"})
 }
 
-// TestKubernetesSecrets is on a real control plane.
+// TestKubernetesSecrets runs against a real control plane.
 func TestKubernetesSecrets(t *testing.T) {
 	c := kubetest.New(t, "secrets")
 	if err := c.Namespace(t.Context(), "ml", "baseline"); err != nil {
