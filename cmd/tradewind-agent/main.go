@@ -1,5 +1,5 @@
 // Command tradewind-agent is the agent on a machine: it gets a task from the broker, runs it and moves its data with
-// the broker's grants. It contains no cloud SDK and has no permissions of its own.
+// the broker's grants. It contains no cloud SDK and has no permissions itself.
 package main
 
 import (

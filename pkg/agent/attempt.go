@@ -21,7 +21,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/clock"
 )
 
-// order is how an attempt was told to end. A greater order overrides a smaller one.
+// order is an instruction to end an attempt. A greater order overrides a smaller one.
 type order int
 
 const (

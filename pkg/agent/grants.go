@@ -13,8 +13,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// grants asks the broker for grants for what an attempt reads and writes. If the broker answers that the attempt has
-// finished, the attempt ends.
+// grants asks the broker for grants for the data that an attempt reads and writes. If the broker answers that the
+// attempt has finished, the attempt ends.
 type grants struct{ *attempt }
 
 // Sign implements stage.Grants.

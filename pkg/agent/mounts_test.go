@@ -238,7 +238,7 @@ func TestInvalidMountFailsStaging(t *testing.T) {
 	}{
 		{wire.Input{URI: in.URI, Path: ".", Mount: "read"}, "cannot be a mount point"},
 		{wire.Input{URI: in.URI, Path: "/data", Mount: "read"}, "on a shared machine it must be relative"},
-		{wire.Input{URI: w.Store + "/packs", Path: "d", Mount: "cached"}, "it is the broker's own"},
+		{wire.Input{URI: w.Store + "/packs", Path: "d", Mount: "cached"}, "it overlaps the broker's own store"},
 		{wire.Input{URI: "file://" + kept + "/there", Path: "d", Mount: "read"}, "this machine has no folder"},
 		{wire.Input{URI: "s3://bucket/x", Path: "d", Mount: "read"}, "unsupported"},
 	} {

@@ -38,7 +38,7 @@ type taskLog struct {
 	hurry   chan struct{} // closed when last waits for the rest
 	take    int64         // last takes the rest if it has at most this many bytes
 	taken   bool          // last has taken it: nothing more is sent
-	// Unsent log is on its way: onLoan with a report, shipping in a call of its own.
+	// Unsent log is on its way: onLoan with a report, shipping in a separate call.
 	onLoan, shipping bool
 }
 
@@ -78,7 +78,7 @@ func (l *taskLog) Write(p []byte) (int, error) {
 // note writes a line from the agent to the log.
 func (l *taskLog) note(msg string) { _, _ = fmt.Fprintf(l, "tradewind: %s\n", l.mask.String(msg)) }
 
-// phase clears the tail, so that a failure shows only lines of its own phase.
+// phase clears the tail, so that a failure shows only lines of the current phase.
 func (l *taskLog) phase() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -28,7 +28,7 @@ type Options struct {
 	MaxFiles int   // number of files, folders and links; 0 is DefaultFiles
 	// Committed includes what git ignores: a clone contains only committed files.
 	Committed bool
-	// Note is called for what is left out because it has no content: sockets, devices, pipes.
+	// Note is called for entries that are left out because they have no content: sockets, devices, pipes.
 	Note func(string)
 	// Read is called for each piece that was read, with its size and the total size in bytes.
 	Read func(n, of int64)

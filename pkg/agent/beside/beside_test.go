@@ -34,7 +34,7 @@ func TestExecReportsExitCodeWhenAttemptEndsToo(t *testing.T) {
 		// The process that it leaves running ignores SIGTERM, and prints when the command itself has ended.
 		{"ended", `me=$$; trap "" TERM
 			(while kill -0 $me; do sleep 0.01; done 2>/dev/null; echo now; sleep 1000) & exit 3`, 3, ""},
-		{"cut off", `echo now; exec sleep 1000`, 0, "the attempt is over"},
+		{"cut off", `echo now; exec sleep 1000`, 0, "the attempt has finished"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := relay.New(mem.New(), time.Now, time.Millisecond)

@@ -172,8 +172,8 @@ func (b *Box) End(grace time.Duration) {
 	}
 }
 
-// Own changes the owner of directories of the box to a user of the machine, who could otherwise not read or remove
-// what the box wrote.
+// Own changes the owner of directories of the box to a user of the machine. Otherwise the user could not read or remove
+// the files that the box wrote.
 func (b *Box) Own(uid, gid int, dirs ...string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), startWithin)
 	defer cancel()

@@ -218,7 +218,7 @@ func told(err error, words string) error {
 	return errors.New(words)
 }
 
-// tail keeps only the end of what is written to it.
+// tail is a writer that keeps only the end of its input.
 type tail struct{ to *bytes.Buffer }
 
 const tailBytes = 4 << 10

@@ -126,7 +126,7 @@ func (b *behind) pass(ctx context.Context, quiet time.Duration) (open []string, 
 		return open, nil
 	}
 	// Whatever the task hid during this pass hides what rclone shows now. Remove that before rclone reads the
-	// listings again, because afterwards it cannot be told apart from what other machines have written since.
+	// listings again, because afterwards it looks the same as files that other machines have written since.
 	if seen, err = b.scan(ctx); err == nil {
 		err = b.removeHidden(ctx, seen)
 	}

@@ -169,7 +169,7 @@ func TestCheckFUSEExplainsMissingPermission(t *testing.T) {
 		t.Skip("this user may")
 	}
 	err = mount.CheckFUSE()
-	if !errors.Is(err, mount.ErrNoFUSE) || !strings.Contains(err.Error(), "this user may not open /dev/fuse") {
+	if !errors.Is(err, mount.ErrNoFUSE) || !strings.Contains(err.Error(), "this user cannot open /dev/fuse") {
 		t.Errorf("%v", err)
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// A request for a small file takes as long and costs as much as one for several MiB. So many small files are stored
-// together in bundles. If there are only a few, each is an object of its own, which users can read in the store.
+// A request for a small file takes as long and costs as much as one for several MiB. If a directory has many small
+// files, they are stored in bundles. A few are stored as separate objects, which users can read in the store.
 const (
 	bundledSize  = 512 << 10 // maximum size of a file in a bundle, bytes
 	bundledLeast = 17        // minimum number of small files in a directory for bundles to be used

@@ -165,7 +165,7 @@ func TestFullDiskFailsBeforeDownload(t *testing.T) {
 		{Path: "f", Size: 1 << 60, SHA256: strings.Repeat("0", 64)},
 	}}}
 	err := b.once().Fill(t.Context(), tree)
-	if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "MiB free") || len(b.asked("GET")) > 0 {
+	if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "MiB are free") || len(b.asked("GET")) > 0 {
 		t.Errorf("%v after %v", err, b.asked("GET"))
 	}
 }

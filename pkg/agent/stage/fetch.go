@@ -18,7 +18,7 @@ import (
 // Fetch copies uri to dst below dir: one object or file, or everything below a prefix or directory. Like cp, it puts
 // a single file into dst if dst ends in "/" or is a directory, and otherwise names the file dst. If dst is ".", it
 // means dir itself. Fetch returns ErrNotFound if uri does not exist, and ErrLeaves if dst or a key would leave dir.
-// It calls note for what it leaves out of a local directory.
+// It calls note for each entry of a local directory that it leaves out.
 func (t Transfer) Fetch(ctx context.Context, uri, dir, dst string, note func(string)) error {
 	into := strings.HasSuffix(dst, "/")
 	dst = path.Clean(dst)

@@ -126,7 +126,7 @@ type File struct {
 	Pieces []string `json:"pieces,omitempty"`
 	Sums   []uint32 `json:"sums,omitempty"`
 	// Bundle is the number, from 1, of the bundle that contains a small file at byte Offset. 0 means that the file is
-	// an object of its own.
+	// a separate object.
 	Bundle int   `json:"bundle,omitempty"`
 	Offset int64 `json:"offset,omitempty"`
 }

@@ -115,7 +115,7 @@ func prove(key []byte, token string, now time.Time, body jwt.Claims, audiences .
 	return nil
 }
 
-// Read returns the content of a token without verifying it. It is for the bearer, who cannot verify it and has no
+// Read returns the content of a token without verifying it. It is for the bearer, which cannot verify it and has no
 // reason to doubt it. Everyone else must call Verify.
 func Read(token string) (wire.Claims, error) {
 	var p payload

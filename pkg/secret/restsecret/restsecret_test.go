@@ -97,7 +97,7 @@ func TestAzureKeyVault(t *testing.T) {
 	check(t, as("mine"), map[string]string{
 		"team/hf": "hunter2", "team/hf/" + version: "older",
 		"team/none": "!was not found in this key vault", "closed/hf": "!Caller is not authorized",
-		"evil.example/hf#": "!the format is keyvault:VAULT/NAME", "evil.example/hf": "!it is to be written",
+		"evil.example/hf#": "!the format is keyvault:VAULT/NAME", "evil.example/hf": "!the format is",
 		"team/hf?x": "!the format is",
 	})
 	check(t, as("other"), map[string]string{"team/hf": "!not authorized"})
