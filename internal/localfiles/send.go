@@ -18,31 +18,32 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/pack"
 )
 
-// Asker tells what of a pack is missing: a depot.Depot, or a client of the API that has one.
+// Asker returns the missing pieces of a pack. A depot.Depot implements it, and so does a client of the API.
 type Asker interface {
 	Missing(ctx context.Context, pieces []pack.Piece) ([]apitypes.Lack, error)
 }
 
-// ErrFull says that the broker's store has no room for what is brought.
-var ErrFull = errors.New("no space is left where the broker keeps what jobs bring along")
+// ErrFull means that the broker's store has no space for a pack.
+var ErrFull = errors.New("no space is left in the broker's store for the files of jobs")
 
-// Sender brings packs into a depot.
+// Sender uploads packs to a depot.
 type Sender struct {
 	Asker Asker
 	HTTP  *http.Client // nil for http.DefaultClient
-	// Sent is told of what was sent and of how much there is to send, bytes; first of 0. It is called by one goroutine
-	// at a time. It may be nil.
+	// Sent is called with the bytes just sent and the total number of bytes to send; first with 0. It is called by
+	// one goroutine at a time. It may be nil.
 	Sent func(n, of int64)
 }
 
 const (
-	sendTogether = 8                // pieces at a time, each in memory
-	sendWithin   = 10 * time.Minute // one piece
+	sendTogether = 8                // concurrent pieces, each in memory
+	sendWithin   = 10 * time.Minute // timeout of one piece
 	sendTries    = 4
-	signedFor    = time.Minute // what a grant must have left to be used
+	signedFor    = time.Minute // minimum remaining lifetime of a grant
 )
 
-// Send uploads what the depot lacks of a tree that was packed: the list last, so that who finds it finds the rest.
+// Send uploads the pieces of a packed tree that the depot does not have. The list comes last, so that a reader that
+// finds it also finds the pieces.
 func (s *Sender) Send(ctx context.Context, t *pack.Tree) error {
 	sizes := map[pack.Digest]int64{}
 	var missing []apitypes.Lack
@@ -58,7 +59,7 @@ func (s *Sender) Send(ctx context.Context, t *pack.Tree) error {
 		}
 		for _, u := range found {
 			if sizes[u.Digest] == 0 {
-				return fmt.Errorf("the broker asks for %q, which is no piece of the pack", u.Digest)
+				return fmt.Errorf("the broker asks for %q, which is not a piece of the pack", u.Digest)
 			}
 			of += sizes[u.Digest]
 		}
@@ -108,16 +109,16 @@ func (s *Sender) Send(ctx context.Context, t *pack.Tree) error {
 	return ctx.Err()
 }
 
-// put uploads a piece, again where that may help.
+// put uploads a piece, and retries if that may help.
 func (s *Sender) put(ctx context.Context, p pack.Piece, g grant.Grant, body []byte) error {
 	try := func() (struct{}, error) {
-		if time.Until(g.Expires) < signedFor { // of a large upload, or a slow one
+		if time.Until(g.Expires) < signedFor { // a large or slow upload
 			again, err := s.Asker.Missing(ctx, []pack.Piece{p})
 			if err != nil {
 				return struct{}{}, backoff.Permanent(err)
 			}
 			if len(again) == 0 {
-				return struct{}{}, nil // somebody else brought it
+				return struct{}{}, nil // another client uploaded it
 			}
 			g = again[0].Grant
 		}
@@ -152,7 +153,7 @@ func (s *Sender) putOnce(ctx context.Context, g grant.Grant, body []byte) error 
 	if res.StatusCode == http.StatusInsufficientStorage {
 		return backoff.Permanent(ErrFull)
 	}
-	words, _ := io.ReadAll(io.LimitReader(res.Body, 512)) // what there is of them
+	words, _ := io.ReadAll(io.LimitReader(res.Body, 512)) // a part is enough for the message
 	err = fmt.Errorf("%s: %s: %q", g, res.Status, words)
 	if res.StatusCode < 500 && !slices.Contains([]int{http.StatusRequestTimeout, http.StatusTooManyRequests},
 		res.StatusCode) {
@@ -161,11 +162,11 @@ func (s *Sender) putOnce(ctx context.Context, g grant.Grant, body []byte) error 
 	return err
 }
 
-// Tries is how often Bring packs anew what changes while it is sent.
+// tries is how often Bring packs something that changes while it is sent.
 const tries = 3
 
-// Bring packs a folder or file, and uploads what the depot lacks of it. What changes meanwhile is packed again, some
-// times. It returns the tree, which is closed, for its URI and size.
+// Bring packs a folder or file, and uploads the pieces that the depot does not have. If something changes meanwhile,
+// it packs it again, several times. It returns the closed tree, for its URI and size.
 func (s *Sender) Bring(ctx context.Context, name string, o pack.Options) (*pack.Tree, error) {
 	for try := 1; ; try++ {
 		t, err := pack.Pack(ctx, name, o)
