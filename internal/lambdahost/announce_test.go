@@ -5,7 +5,6 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
-	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
 )
 
 // The rules of a deployment's owner hear what is announced, also what no function reacts to.
@@ -15,9 +14,7 @@ func TestWhatIsAnnouncedIsKeptForTheRelay(t *testing.T) {
 			h.Env.Announce, h.Ports.Planner = announce, noPlanner{}
 			return nil
 		})
-		err := r.host.Broker.Transact(t.Context(), events.FnOptimize, "e", false, func(u *unit.Unit) error {
-			return u.Emit(events.TaskStarted{Job: "j"})
-		})
+		err := r.host.Broker.Functions.Emit(t.Context(), "test", "e", events.TaskStarted{Job: "j"})
 		if err != nil {
 			t.Fatal(err)
 		}

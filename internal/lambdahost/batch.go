@@ -169,7 +169,7 @@ const atOnce = 10
 // is paid for.
 func (h *Host) handle(ctx context.Context, list []events.Event) []error {
 	if !broker.TraitsOf(h.fn).Parallel {
-		return h.Broker.Handle(ctx, h.fn, list)
+		return h.Broker.Functions.Handle(ctx, h.fn, list)
 	}
 	errs := make([]error, len(list))
 	slots := make(chan struct{}, atOnce)
@@ -178,7 +178,7 @@ func (h *Host) handle(ctx context.Context, list []events.Event) []error {
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			errs[i] = h.Broker.Handle(ctx, h.fn, list[i:i+1])[0]
+			errs[i] = h.Broker.Functions.Handle(ctx, h.fn, list[i:i+1])[0]
 		})
 	}
 	wg.Wait()

@@ -138,7 +138,7 @@ func (r *rig) submitted(tasks int) record.Job {
 	for i := range tasks {
 		spec.Tasks = append(spec.Tasks, dag.Task{Name: fmt.Sprint("t", i), Run: "true", Nodes: 1})
 	}
-	job, err := r.host.Broker.Submit(context.Background(), broker.Submission{Spec: spec, Token: "1"})
+	job, err := r.host.Broker.Users.Submit(context.Background(), broker.Submission{Spec: spec, Token: "1"})
 	if err != nil {
 		r.Fatal(err)
 	}

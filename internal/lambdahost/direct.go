@@ -39,7 +39,7 @@ func (h *Host) handleDirect(ctx context.Context, raw []byte) error {
 	if !ok {
 		return nil
 	}
-	if err := h.Broker.Handle(ctx, h.fn, []events.Event{e})[0]; err != nil {
+	if err := h.Broker.Functions.Handle(ctx, h.fn, []events.Event{e})[0]; err != nil {
 		final := errors.Is(err, record.ErrFinal)
 		h.log.ErrorContext(ctx, "failed", "type", e.Type(), "id", e.ID, "final", final, "err", err)
 		return fmt.Errorf("lambdahost: %s: %s %s: %w", h.fn, e.Type(), e.ID, err)

@@ -53,7 +53,7 @@ func TestWorkComesInByTheDoor(t *testing.T) {
 			t.Fatal(out, err)
 		}
 	}
-	jobs, _, err := r.host.Broker.Jobs(ctx, "", 10)
+	jobs, _, err := r.host.Broker.Views.Jobs(ctx, "", 10)
 	if err != nil || len(jobs) != 1 {
 		t.Fatalf("%+v, %v", jobs, err)
 	}

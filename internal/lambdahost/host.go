@@ -19,7 +19,6 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
@@ -92,12 +91,8 @@ func New(fn string, env Env, cfg aws.Config, out io.Writer, parts ...Part) (*Hos
 	if err := h.Ports.Check(fn); err != nil {
 		return nil, err
 	}
+	h.Ports.Committed = h.hurry
 	h.Broker = broker.New(h.Config, h.Ports)
-	done := h.Broker.Done
-	h.Broker.Done = func(u *unit.Unit) {
-		done(u)
-		h.hurry(u)
-	}
 	return h, nil
 }
 
@@ -167,7 +162,7 @@ func FromEnvironment(fn string, parts ...Part) (*Host, error) {
 // Idle says that no work is open: no job that is not over, no event unpublished, no machine of ours, no message in
 // another function's queue.
 func (h *Host) Idle(ctx context.Context) (bool, error) {
-	if idle, err := h.Broker.Idle(ctx); err != nil || !idle {
+	if idle, err := h.Broker.Functions.Idle(ctx); err != nil || !idle {
 		return false, err
 	}
 	for _, c := range h.Ports.Clouds {

@@ -39,7 +39,7 @@ func (h *Host) PublishLeft(ctx context.Context) (published int, err error) {
 	ports.Store = oldOnly{Store: h.Ports.Store, before: h.now().Add(-leftAfter)}
 	relay := broker.New(h.Config, ports)
 	for {
-		n, err := relay.Relay(ctx)
+		n, err := relay.Functions.Relay(ctx)
 		if published += n; err != nil || n == 0 {
 			return published, err
 		}

@@ -60,7 +60,7 @@ func (h *Host) publish(ctx context.Context, pending []dynamo.Pending) (published
 	ports.Store = h.Outbox.Feed(pending...)
 	relay := broker.New(h.Config, ports)
 	for {
-		n, err := relay.Relay(ctx)
+		n, err := relay.Functions.Relay(ctx)
 		if published += n; err != nil || n == 0 {
 			return published, err
 		}

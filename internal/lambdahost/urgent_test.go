@@ -9,7 +9,6 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
-	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
@@ -54,8 +53,7 @@ func TestWhatFollowsARefusalDoesNotWaitForTheRelay(t *testing.T) {
 					h.Ports.Planner = noPlanner{}
 					return nil
 				})
-				emit := func(u *unit.Unit) error { return u.Emit(c.data) }
-				if err := r.host.Broker.Transact(t.Context(), events.FnOptimize, "e", false, emit); err != nil {
+				if err := r.host.Broker.Functions.Emit(t.Context(), "test", "e", c.data); err != nil {
 					t.Errorf("%s: %v", name, err)
 				}
 				if want := []string{c.told}; c.told != "" && !slices.Equal(bus.told, want) ||
@@ -76,9 +74,7 @@ func TestNothingIsToldOfWhatWasNotCommitted(t *testing.T) {
 		h.Urgent, h.Ports.Store, h.Ports.Planner = bus, refusing{h.Ports.Store}, noPlanner{}
 		return nil
 	})
-	err := r.host.Broker.Transact(t.Context(), events.FnOptimize, "e", false, func(u *unit.Unit) error {
-		return u.Emit(events.DAGReplan{Job: "j", Plan: 1})
-	})
+	err := r.host.Broker.Functions.Emit(t.Context(), "test", "e", events.DAGReplan{Job: "j", Plan: 1})
 	if !errors.Is(err, errRefused) || bus.told != nil {
 		t.Errorf("%v, told %v", err, bus.told)
 	}

@@ -19,10 +19,29 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
+
+// Submitter submits, repeats and cancels jobs. A *broker.Users is one.
+type Submitter interface {
+	Submit(ctx context.Context, s broker.Submission) (record.Job, error)
+	Rerun(ctx context.Context, id, token string) (record.Job, error)
+	Cancel(ctx context.Context, id, reason string) error
+}
+
+// JobViews shows jobs. A *view.Views is one.
+type JobViews interface {
+	Jobs(ctx context.Context, after string, limit int) (views []view.JobView, next string, err error)
+	JobView(ctx context.Context, id string) (view.JobView, error)
+	JobPart(ctx context.Context, id string, p view.Part) (*view.JobDetail, error)
+	JobSince(ctx context.Context, id string, was *view.JobDetail) (*view.JobDetail, error)
+	Document(ctx context.Context, id string) (string, error)
+	ExplainPart(ctx context.Context, id string, p view.Part) (*view.Story, error)
+	Learned(ctx context.Context, job string) (record.History, error)
+}
 
 func (a *API) jobRoutes() {
 	submit := fileRequest()
@@ -244,12 +263,12 @@ func (a *API) submit(ctx context.Context, in *submitInput) (*submitOutput, error
 	if source == tesSource { // that is no task of TES's
 		source += " (file)"
 	}
-	job, err := a.cfg.Broker.Submit(ctx, broker.Submission{Spec: spec, Secrets: secrets, Token: in.Key, Source: source,
+	job, err := a.cfg.Broker.Submitter.Submit(ctx, broker.Submission{Spec: spec, Secrets: secrets, Token: in.Key, Source: source,
 		Updates: in.Updates})
 	if err != nil {
 		return nil, err
 	}
-	view, err := a.cfg.Broker.JobView(ctx, job.ID)
+	view, err := a.cfg.Broker.JobViews.JobView(ctx, job.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -269,7 +288,7 @@ type JobList struct {
 }
 
 func (a *API) listJobs(ctx context.Context, in *listInput) (*body[JobList], error) {
-	jobs, next, err := a.cfg.Broker.Jobs(ctx, in.After, in.Limit)
+	jobs, next, err := a.cfg.Broker.JobViews.Jobs(ctx, in.After, in.Limit)
 	if err != nil {
 		return nil, err
 	}
@@ -293,7 +312,7 @@ type partInput struct {
 func (in *partInput) part() view.Part { return view.Part{From: in.After, Limit: in.Limit} }
 
 func (a *API) getJob(ctx context.Context, in *partInput) (*body[view.JobDetail], error) {
-	d, err := a.cfg.Broker.JobPart(ctx, in.ID, in.part())
+	d, err := a.cfg.Broker.JobViews.JobPart(ctx, in.ID, in.part())
 	if err != nil {
 		return nil, err
 	}
@@ -303,7 +322,7 @@ func (a *API) getJob(ctx context.Context, in *partInput) (*body[view.JobDetail],
 }
 
 func (a *API) explainJob(ctx context.Context, in *partInput) (*body[view.Story], error) {
-	s, err := a.cfg.Broker.ExplainPart(ctx, in.ID, in.part())
+	s, err := a.cfg.Broker.JobViews.ExplainPart(ctx, in.ID, in.part())
 	if err != nil {
 		return nil, err
 	}
@@ -318,11 +337,11 @@ type rerunInput struct {
 }
 
 func (a *API) rerunJob(ctx context.Context, in *rerunInput) (*submitOutput, error) {
-	job, err := a.cfg.Broker.Rerun(ctx, in.ID, in.Key)
+	job, err := a.cfg.Broker.Submitter.Rerun(ctx, in.ID, in.Key)
 	if err != nil {
 		return nil, err
 	}
-	view, err := a.cfg.Broker.JobView(ctx, job.ID)
+	view, err := a.cfg.Broker.JobViews.JobView(ctx, job.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -335,7 +354,7 @@ type cancelInput struct {
 }
 
 func (a *API) cancelJob(ctx context.Context, in *cancelInput) (*body[view.JobView], error) {
-	if err := a.cfg.Broker.Cancel(ctx, in.ID, in.Reason); err != nil {
+	if err := a.cfg.Broker.Submitter.Cancel(ctx, in.ID, in.Reason); err != nil {
 		return nil, err
 	}
 	return a.shown(ctx, in.ID)

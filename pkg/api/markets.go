@@ -7,8 +7,16 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 )
+
+// MarketViews shows spot markets, their prices, and the use of queues. A *view.Views is one.
+type MarketViews interface {
+	Markets(ctx context.Context, after string, limit int) (markets []view.MarketView, next string, err error)
+	PastPrices(ctx context.Context, offers []string) ([]record.PastPrices, error)
+	Usage(ctx context.Context, last time.Duration) (view.Usage, error)
+}
 
 func (a *API) marketRoutes() {
 	tags := []string{"capacity"}
@@ -43,7 +51,7 @@ type MarketList struct {
 }
 
 func (a *API) listMarkets(ctx context.Context, in *marketsInput) (*body[MarketList], error) {
-	markets, next, err := a.cfg.Broker.Markets(ctx, in.After, in.Limit)
+	markets, next, err := a.cfg.Broker.MarketViews.Markets(ctx, in.After, in.Limit)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +88,7 @@ func (a *API) listPrices(ctx context.Context, in *pricesInput) (*body[PriceList]
 	for i, o := range in.Offers {
 		offers[i] = string(o)
 	}
-	past, err := a.cfg.Broker.PastPrices(ctx, offers)
+	past, err := a.cfg.Broker.MarketViews.PastPrices(ctx, offers)
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +114,7 @@ type UsageView struct {
 }
 
 func (a *API) queueUsage(ctx context.Context, in *usageInput) (*body[UsageView], error) {
-	usage, err := a.cfg.Broker.Usage(ctx, time.Duration(in.Hours*float64(time.Hour)))
+	usage, err := a.cfg.Broker.MarketViews.Usage(ctx, time.Duration(in.Hours*float64(time.Hour)))
 	if err != nil {
 		return nil, err
 	}

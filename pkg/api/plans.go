@@ -36,7 +36,7 @@ type learnedInput struct {
 }
 
 func (a *API) learned(ctx context.Context, in *learnedInput) (*body[record.History], error) {
-	h, err := a.cfg.Broker.Learned(ctx, in.Job)
+	h, err := a.cfg.Broker.JobViews.Learned(ctx, in.Job)
 	return &body[record.History]{Body: h}, err
 }
 

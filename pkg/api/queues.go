@@ -14,6 +14,19 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/session"
 )
 
+// QueueSetter changes queues. A *broker.Users is one.
+type QueueSetter interface {
+	SetQueue(ctx context.Context, name string, s record.QueueSettings) error
+}
+
+// QueueViews shows queues, and why tasks wait. A *view.Views is one.
+type QueueViews interface {
+	Queues(ctx context.Context) ([]record.Queue, error)
+	WhyWaiting(ctx context.Context, id string) (*session.Why, error)
+	Waiting(ctx context.Context, queue string, limit int) ([]record.Waiting, error)
+	Blocks(ctx context.Context) ([]record.Block, error)
+}
+
 func (a *API) queueRoutes() {
 	userRoute(a, huma.Operation{
 		OperationID: "list-queues", Method: http.MethodGet, Path: "/v1/queues", Tags: []string{"capacity"},
@@ -52,7 +65,7 @@ type queueListInput struct {
 const counted, countsAtOnce = 1000, 16
 
 func (a *API) listQueues(ctx context.Context, in *queueListInput) (*body[QueueList], error) {
-	queues, err := a.cfg.Broker.Queues(ctx)
+	queues, err := a.cfg.Broker.QueueViews.Queues(ctx)
 	if err != nil || !in.Waiting {
 		return &body[QueueList]{Body: QueueList{Queues: orEmpty(queues)}}, err
 	}
@@ -62,7 +75,7 @@ func (a *API) listQueues(ctx context.Context, in *queueListInput) (*body[QueueLi
 	g.SetLimit(countsAtOnce)
 	for i := range queues {
 		g.Go(func() error {
-			waiting, err := a.cfg.Broker.Waiting(ctx, queues[i].Name, counted)
+			waiting, err := a.cfg.Broker.QueueViews.Waiting(ctx, queues[i].Name, counted)
 			if len(waiting) > 0 {
 				mu.Lock()
 				defer mu.Unlock()
@@ -135,7 +148,7 @@ type setQueueInput struct {
 }
 
 func (a *API) setQueue(ctx context.Context, in *setQueueInput) (*body[record.Queue], error) {
-	if err := a.cfg.Broker.SetQueue(ctx, in.Name, in.Body.settings()); err != nil {
+	if err := a.cfg.Broker.QueueSetter.SetQueue(ctx, in.Name, in.Body.settings()); err != nil {
 		return nil, err
 	}
 	return a.queueNamed(ctx, in.Name)
@@ -143,7 +156,7 @@ func (a *API) setQueue(ctx context.Context, in *setQueueInput) (*body[record.Que
 
 // queueNamed answers with a queue.
 func (a *API) queueNamed(ctx context.Context, name string) (*body[record.Queue], error) {
-	queues, err := a.cfg.Broker.Queues(ctx)
+	queues, err := a.cfg.Broker.QueueViews.Queues(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -166,7 +179,7 @@ type WaitingList struct {
 }
 
 func (a *API) listWaiting(ctx context.Context, in *waitingInput) (*body[WaitingList], error) {
-	waiting, err := a.cfg.Broker.Waiting(ctx, in.Name, in.Limit)
+	waiting, err := a.cfg.Broker.QueueViews.Waiting(ctx, in.Name, in.Limit)
 	if err != nil {
 		return nil, err
 	}
@@ -178,7 +191,7 @@ type whyInput struct {
 }
 
 func (a *API) whyWaiting(ctx context.Context, in *whyInput) (*body[session.Why], error) {
-	why, err := a.cfg.Broker.WhyWaiting(ctx, in.ID)
+	why, err := a.cfg.Broker.QueueViews.WhyWaiting(ctx, in.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -192,7 +205,7 @@ type BlockList struct {
 }
 
 func (a *API) listBlocks(ctx context.Context, _ *struct{}) (*body[BlockList], error) {
-	blocks, err := a.cfg.Broker.Blocks(ctx)
+	blocks, err := a.cfg.Broker.QueueViews.Blocks(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -87,7 +87,7 @@ func TestDeadLettersAreListedAndRedriven(t *testing.T) {
 
 func TestABusyStoreAsksToTryAgain(t *testing.T) {
 	for _, err := range []error{store.ErrThrottled, store.ErrConflict, store.ErrClosed, bus.ErrClosed} {
-		w := apitest.New(t, func(c *api.Config) { c.Broker = failing{c.Broker, fmt.Errorf("queues: %w", err)} })
+		w := apitest.New(t, func(c *api.Config) { c.Broker.QueueViews = failing{c.Broker.QueueViews, fmt.Errorf("queues: %w", err)} })
 		res := w.Request("GET", "/v1/queues", "")
 		p := trouble(t, res, http.StatusServiceUnavailable)
 		if res.Header.Get("Retry-After") == "" || !strings.Contains(p.Detail, "try again") {

@@ -10,6 +10,14 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 )
 
+// Suspender suspends and resumes jobs and queues. A *broker.Users is one.
+type Suspender interface {
+	Suspend(ctx context.Context, id string, s record.Suspension, key string) error
+	Resume(ctx context.Context, id, by, key string) error
+	SuspendQueue(ctx context.Context, name string, s record.Suspension, key string) error
+	ResumeQueue(ctx context.Context, name, by, key string) error
+}
+
 func (a *API) suspendRoutes() {
 	userRoute(a, huma.Operation{
 		OperationID: "suspend-job", Method: http.MethodPost, Path: "/v1/jobs/{id}/suspend", Tags: []string{"jobs"},
@@ -44,7 +52,7 @@ type suspendJobInput struct {
 }
 
 func (a *API) suspendJob(ctx context.Context, in *suspendJobInput) (*body[view.JobView], error) {
-	if err := a.cfg.Broker.Suspend(ctx, in.ID, record.Suspension{By: in.By, Reason: in.Reason}, in.Key); err != nil {
+	if err := a.cfg.Broker.Suspender.Suspend(ctx, in.ID, record.Suspension{By: in.By, Reason: in.Reason}, in.Key); err != nil {
 		return nil, err
 	}
 	return a.shown(ctx, in.ID)
@@ -57,7 +65,7 @@ type resumeJobInput struct {
 }
 
 func (a *API) resumeJob(ctx context.Context, in *resumeJobInput) (*body[view.JobView], error) {
-	if err := a.cfg.Broker.Resume(ctx, in.ID, in.By, in.Key); err != nil {
+	if err := a.cfg.Broker.Suspender.Resume(ctx, in.ID, in.By, in.Key); err != nil {
 		return nil, err
 	}
 	return a.shown(ctx, in.ID)
@@ -65,7 +73,7 @@ func (a *API) resumeJob(ctx context.Context, in *resumeJobInput) (*body[view.Job
 
 // shown answers with a job.
 func (a *API) shown(ctx context.Context, id string) (*body[view.JobView], error) {
-	shown, err := a.cfg.Broker.JobView(ctx, id)
+	shown, err := a.cfg.Broker.JobViews.JobView(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +90,7 @@ type suspendQueueInput struct {
 
 func (a *API) suspendQueue(ctx context.Context, in *suspendQueueInput) (*body[record.Queue], error) {
 	s := record.Suspension{By: in.By, Reason: in.Reason, Drain: in.Drain}
-	if err := a.cfg.Broker.SuspendQueue(ctx, in.Name, s, in.Key); err != nil {
+	if err := a.cfg.Broker.Suspender.SuspendQueue(ctx, in.Name, s, in.Key); err != nil {
 		return nil, err
 	}
 	return a.queueNamed(ctx, in.Name)
@@ -95,7 +103,7 @@ type resumeQueueInput struct {
 }
 
 func (a *API) resumeQueue(ctx context.Context, in *resumeQueueInput) (*body[record.Queue], error) {
-	if err := a.cfg.Broker.ResumeQueue(ctx, in.Name, in.By, in.Key); err != nil {
+	if err := a.cfg.Broker.Suspender.ResumeQueue(ctx, in.Name, in.By, in.Key); err != nil {
 		return nil, err
 	}
 	return a.queueNamed(ctx, in.Name)

@@ -69,7 +69,7 @@ func New(h *lambdahost.Host) (*gateway.Gateway, error) {
 	}
 	ring := keys.Of(h)
 	a, err := api.New(api.Config{
-		Broker: h.Broker, Data: h.Broker, Program: program(h), Mounter: mounter(h), Token: token,
+		Broker: api.PortsOf(h.Broker), Program: program(h), Mounter: mounter(h), Token: token,
 		Verify: ring.Verify, Dead: h.Ports.Bus, Clouds: clouds(h),
 		Hosts: []string{endpoint.Hostname()}, Packs: objects.NewDepot(h), Now: h.Ports.Now, Log: h.Log(),
 		Unheld:   h.Env.AgentsCall,

@@ -26,7 +26,7 @@ func pushes(h *lambdahost.Host, next http.Handler) http.Handler {
 	}
 	tell := func(ctx context.Context, n push.News) error {
 		id, data := dagbucket.Told(n)
-		return h.Broker.Emit(ctx, "tradewind/push", id, data)
+		return h.Broker.Functions.Emit(ctx, "tradewind/push", id, data)
 	}
 	return push.Handler{Next: next, Clouds: read, Tell: tell, Log: h.Log()}
 }

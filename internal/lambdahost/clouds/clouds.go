@@ -70,7 +70,7 @@ func Prices(h *lambdahost.Host) error {
 		return err
 	}
 	h.Ports.Prices = cloudaws.NewSpotPrices(c, c.Watching(func(ctx context.Context) ([]string, error) {
-		return h.Broker.WaitedFor(ctx)
+		return h.Broker.Views.WaitedFor(ctx)
 	}), h.Ports.Now)
 	return nil
 }

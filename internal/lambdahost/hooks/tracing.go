@@ -50,7 +50,9 @@ func (t *tracing) collector(ctx context.Context) (*traces.Traces, error) {
 	}
 	t.open, err = traces.Open(context.WithoutCancel(ctx), traces.Config{
 		Headers: headers, Now: time.Now, Log: t.host.Log(),
-		Jobs: func(ctx context.Context, id string) (*view.JobDetail, error) { return t.host.Broker.JobDetail(ctx, id) },
+		Jobs: func(ctx context.Context, id string) (*view.JobDetail, error) {
+			return t.host.Broker.Views.JobDetail(ctx, id)
+		},
 	})
 	return t.open, err
 }

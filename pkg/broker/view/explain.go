@@ -63,7 +63,7 @@ func (b *Views) ExplainPart(ctx context.Context, id string, p Part) (*Story, err
 	}
 	for _, t := range detail.TaskList {
 		if t.Waits != "" {
-			s.add(b.Now(), "waits", t.Name, t.Waits)
+			s.add(b.txns.Now(), "waits", t.Name, t.Waits)
 		}
 	}
 	for _, a := range detail.Attempts {
@@ -89,7 +89,7 @@ func (b *Views) ExplainPart(ctx context.Context, id string, p Part) (*Story, err
 		}
 		s.add(detail.Finished, "finished", "", text)
 	case detail.State == record.JobWaiting:
-		s.add(b.Now(), "waiting", "", detail.Reason)
+		s.add(b.txns.Now(), "waiting", "", detail.Reason)
 	}
 	if detail.plan != nil && p.From == 0 {
 		for _, note := range detail.plan.Notes {
@@ -123,7 +123,7 @@ func (b *Views) closed(ctx context.Context, s *Story, detail *JobDetail) error {
 		name = q.Parent
 	}
 	if detail.plan != nil && err == nil {
-		s.poor(all, detail, b.Now())
+		s.poor(all, detail, b.txns.Now())
 	}
 	return err
 }

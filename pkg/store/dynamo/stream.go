@@ -51,7 +51,7 @@ func FromImage(image map[string]types.AttributeValue) (p Pending, ok bool, err e
 // Feed is the store as the relay sees it when the stream told what to publish: its outbox is that and no more,
 // so that the relay makes no request but the ones that remove what it published, 25 transactions at a time.
 //
-//	n, err := broker.New(cfg, broker.Ports{Store: s.Feed(pending...), …}).Relay(ctx)
+//	n, err := outbox.Relay{Store: s.Feed(pending...), …}.All(ctx)
 type Feed struct {
 	*Store
 	mu      sync.Mutex
