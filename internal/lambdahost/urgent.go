@@ -15,8 +15,8 @@ const urgentWithin = 2 * time.Second
 // hurry has what was committed told at once where a task waits for it that a cloud has refused or lost, instead of
 // when the table's stream has brought it to the relay. The relay tells it again, which changes nothing: the events are
 // committed beside the records as all are, and a delivery may always come twice. So a failure here is none.
-func (h *Host) hurry(ctx context.Context, committed []store.Event) {
-	if h.Urgent == nil {
+func (s *Sandbox) hurry(ctx context.Context, committed []store.Event) {
+	if s.urgent == nil {
 		return
 	}
 	var urgent []bus.Message
@@ -31,8 +31,8 @@ func (h *Host) hurry(ctx context.Context, committed []store.Event) {
 	}
 	within, cancel := context.WithTimeout(ctx, urgentWithin)
 	defer cancel()
-	if err := h.Urgent.Publish(within, urgent...); err != nil {
-		h.log.DebugContext(ctx, "what is urgent goes by the relay alone", "events", len(urgent), "err", err)
+	if err := s.urgent.Publish(within, urgent...); err != nil {
+		s.Log.DebugContext(ctx, "what is urgent goes by the relay alone", "events", len(urgent), "err", err)
 	}
 }
 
