@@ -78,14 +78,14 @@ func numbered(i int) string { return fmt.Sprintf("part-%05d", i) }
 
 // submit submits a job and handles what follows, but for events of the types held back.
 func (d *deployment) submit(ctx context.Context, spec *dag.Job, held ...string) (record.Job, error) {
-	job, err := d.broker.Submit(ctx, broker.Submission{Spec: spec, Token: spec.Name + spec.Queue})
+	job, err := d.broker.Users.Submit(ctx, broker.Submission{Spec: spec, Token: spec.Name + spec.Queue})
 	if err == nil {
 		err = d.settle(ctx, held...)
 	}
 	if err != nil {
 		return job, err
 	}
-	u := d.broker.NewUnit(ctx, "bench")
+	u := d.unit(ctx)
 	s, err := u.Find(record.JobKey(job.ID))
 	if err == nil {
 		err = decode(s.Body, &job)

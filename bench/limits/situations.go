@@ -53,7 +53,7 @@ func reduce(ctx context.Context, d *deployment, z sizes) error {
 	if err := errors.Join(err, d.write(ctx, b)); err != nil {
 		return err
 	}
-	if err := d.broker.Emit(ctx, "bench", "last", events.TaskSucceeded{Job: job.ID, Task: 0}); err != nil {
+	if err := d.broker.Functions.Emit(ctx, "bench", "last", events.TaskSucceeded{Job: job.ID, Task: 0}); err != nil {
 		return err
 	}
 	if err := errors.Join(d.settle(ctx), d.restart()); err != nil {
@@ -156,7 +156,7 @@ func (d *deployment) exhausted(ctx context.Context, tasks int) error {
 	if err != nil {
 		return err
 	}
-	plan, err := d.broker.NewUnit(ctx, "bench").Plan(job)
+	plan, err := d.unit(ctx).Plan(job)
 	if err != nil {
 		return err
 	}
@@ -314,7 +314,7 @@ func (d *deployment) halfway(ctx context.Context, z sizes) (record.Job, error) {
 	if err != nil {
 		return job, err
 	}
-	plan, err := d.broker.NewUnit(ctx, "bench").Plan(job)
+	plan, err := d.unit(ctx).Plan(job)
 	if err != nil {
 		return job, err
 	}

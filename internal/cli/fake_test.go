@@ -36,7 +36,11 @@ func at(minutes int) time.Time { return begin.Add(time.Duration(minutes) * time.
 
 // fakeBroker answers the real API with made-up jobs.
 type fakeBroker struct {
-	api.Broker // what is not below is not called
+	// What is not below is not called.
+	api.Submitter
+	api.JobViews
+	api.QueueSetter
+	api.QueueViews
 
 	mu        sync.Mutex
 	outcome   apitypes.JobState // of jobs that are submitted; JobRunning runs until it is cancelled
@@ -271,9 +275,12 @@ func (h *fakeHosts) serve() *httptest.Server {
 	}
 	h.t.Cleanup(func() { files.Close(); root.Close() })
 	h.packs = &depot.Depot{Shelf: depot.Folder{Root: root}, Sign: files, URI: "file://" + dir, Now: time.Now}
+	ports := api.PortsOf(&broker.Broker{})
+	ports.Submitter, ports.JobViews = h.broker, h.broker
+	ports.QueueSetter, ports.QueueViews = h.broker, h.broker
 	a, err := api.New(api.Config{
 		Packs: h.packs, Objects: files,
-		Broker: h.broker, Token: testToken, Logs: h.logs, Dead: &h.dead, Now: func() time.Time { return at(60) },
+		Broker: ports, Token: testToken, Logs: h.logs, Dead: &h.dead, Now: func() time.Time { return at(60) },
 		Clouds: func(context.Context) (apitypes.CloudReports, error) { return h.clouds, nil },
 		Verify: func(string) (wire.Claims, error) { return wire.Claims{}, errors.New("no agents here") },
 	})

@@ -144,7 +144,7 @@ func TestAMachineJoinsAndLeavesAtAnInterrupt(t *testing.T) {
 		done <- p.run("pool", "join", "lab", "--name", "m1", "--cpus", "3", "--memory", "7", "--gpu", "T4:2", "--label", "rack=7")
 	}()
 	machines := func() []apitypes.MachineView {
-		list, err := w.Broker.Pools(t.Context())
+		list, err := w.Broker.Views.Pools(t.Context())
 		if err != nil || len(list) != 1 {
 			t.Fatalf("%v: %+v", err, list)
 		}

@@ -125,7 +125,7 @@ func (w *world) boot(cluster string, rank int) {
 	w.meter.add(ObjectReads, 1) // the agent's program
 	var first wire.Work
 	gone := w.call(func(b *broker.Broker) (err error) {
-		first, err = b.Hello(w.ctx, n.claims, wire.Hello{Address: "10.0.0.1"})
+		first, err = b.Agents.Hello(w.ctx, n.claims, wire.Hello{Address: "10.0.0.1"})
 		return err
 	})
 	if !gone {
@@ -149,7 +149,7 @@ func (n *node) ask(c class, again time.Duration) {
 	gone := false
 	w.as(c, func() {
 		gone = w.call(func(b *broker.Broker) (err error) {
-			work, err = b.Work(w.ctx, n.claims, n.seen)
+			work, err = b.Agents.Work(w.ctx, n.claims, n.seen)
 			return err
 		})
 	})
@@ -192,7 +192,7 @@ func (n *node) report(c class, e wire.Event, log bool) {
 					return err
 				}
 			}
-			return b.Report(n.w.ctx, n.claims, wire.Report{
+			return b.Agents.Report(n.w.ctx, n.claims, wire.Report{
 				ID: fmt.Sprint(e, n.claims.Rank, n.w.now.UnixNano()), Attempt: n.claims.Cluster, Event: e,
 			})
 		})
@@ -228,7 +228,7 @@ func printed(who string, from int64, size int) []byte {
 func (w *world) duration(cluster string) time.Duration {
 	if w.hours == nil {
 		w.meter.off = true
-		detail, err := w.brokers[fnAPI].JobDetail(w.ctx, w.job)
+		detail, err := w.brokers[fnAPI].Views.JobDetail(w.ctx, w.job)
 		w.meter.off = false
 		if err != nil {
 			w.fail(err)

@@ -261,12 +261,12 @@ func (w *world) handle(fn string, batch []events.Event) {
 	w.meter.batchN[fn] += len(batch)
 	var errs []error
 	if fn != events.FnProvision {
-		errs = w.brokers[fn].Handle(w.ctx, fn, batch)
+		errs = w.brokers[fn].Functions.Handle(w.ctx, fn, batch)
 	} else {
 		longest := 0.0
 		for i := range batch {
 			w.meter.took = 0
-			errs = append(errs, w.brokers[fn].Handle(w.ctx, fn, batch[i:i+1])...)
+			errs = append(errs, w.brokers[fn].Functions.Handle(w.ctx, fn, batch[i:i+1])...)
 			longest = max(longest, w.meter.took)
 		}
 		w.meter.took = ownTime + longest
@@ -299,7 +299,7 @@ func (w *world) submit(spec *dag.Job) {
 	w.invoke(events.FnSubmit, func() {
 		w.meter.add(ObjectReads, 1)
 		w.meter.wait(waitObject)
-		job, err := w.brokers[events.FnSubmit].Submit(w.ctx, broker.Submission{Spec: spec, Token: "cost"})
+		job, err := w.brokers[events.FnSubmit].Users.Submit(w.ctx, broker.Submission{Spec: spec, Token: "cost"})
 		w.fail(err)
 		w.job = job.ID
 		w.meter.wait(4 * waitDescribe) // switching schedules and polling on; these calls are free

@@ -97,7 +97,7 @@ func (a *agent) boot() {
 	a.heard = a.w.Now
 	callFor(a, "hello", func(ctx context.Context, b *broker.Broker) (first wire.Work, err error) {
 		began := a.w.Steps
-		if first, err = b.Hello(ctx, a.claims,
+		if first, err = b.Agents.Hello(ctx, a.claims,
 			wire.Hello{Address: "10.0.0." + fmt.Sprint(a.m.Rank), Version: "sim", Nonce: a.m.ID}); err == nil {
 			a.w.check.Assigned(&a.m.Machine, first, began)
 		}
@@ -150,7 +150,7 @@ func (a *agent) poll() {
 		if a.m.w.Now.After(a.claims.Expires) {
 			return work, record.ErrGone // as the API refuses who comes too late
 		}
-		if work, err = b.Work(ctx, a.claims, seen); err == nil {
+		if work, err = b.Agents.Work(ctx, a.claims, seen); err == nil {
 			a.w.check.Assigned(&a.m.Machine, work, began)
 		}
 		return work, err

@@ -27,7 +27,7 @@ func (e *engine) handle(ctx context.Context, b *broker.Broker, q *queue, batch [
 		e.w.Say(e.w.actor(), "takes", ev.Type()+" "+d.ID+" "+ev.Data.Subject()+" #"+strconv.Itoa(d.Attempt))
 		list, parsed = append(list, ev), append(parsed, d)
 	}
-	errs := b.Handle(ctx, q.Name, list)
+	errs := b.Functions.Handle(ctx, q.Name, list)
 	for i, d := range parsed {
 		e.answer(ctx, q, d, errs[i])
 	}

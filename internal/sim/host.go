@@ -15,6 +15,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
+	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
 // hostCount is how many hosts share the store and the queues.
@@ -56,8 +57,10 @@ func (h *host) fresh() {
 		Now:     func() time.Time { return w.Now },
 		Policy:  func(context.Context) *scheduler.Policy { return w.rules.Policy },
 		Objects: w.users, Prices: priceSource{w},
-		Changed:   w.network.changed,
-		Committed: func() { w.engine.relayWithin(w.rand.engine.Between(0, 50*time.Millisecond)) },
+		Changed: w.network.changed,
+		Committed: func(context.Context, []store.Event) {
+			w.engine.relayWithin(w.rand.engine.Between(0, 50*time.Millisecond))
+		},
 	})
 }
 
@@ -216,7 +219,7 @@ func (w *world) emit(source, id string, data events.Data) {
 		return
 	}
 	w.start(h, "emit "+id, func(ctx context.Context, b *broker.Broker) {
-		_ = b.Emit(ctx, source, id, data)
+		_ = b.Functions.Emit(ctx, source, id, data)
 	}, nil)
 }
 
@@ -321,7 +324,7 @@ func (e *engine) relay() {
 	}
 	e.relaying++
 	e.w.start(h, "relay", func(ctx context.Context, b *broker.Broker) {
-		_, _ = b.Relay(ctx) // it is tried again while the outbox is not empty
+		_, _ = b.Functions.Relay(ctx) // it is tried again while the outbox is not empty
 	}, func(bool) {
 		e.relaying--
 		if !e.w.check.OutboxEmpty() {

@@ -95,7 +95,7 @@ func (y *yard) populate() {
 
 // add makes a pool.
 func (y *yard) add(name string, s record.PoolSettings) {
-	y.owner("pool "+name, func(ctx context.Context, b *broker.Broker) error { return b.SetPool(ctx, name, s) }, nil)
+	y.owner("pool "+name, func(ctx context.Context, b *broker.Broker) error { return b.Users.SetPool(ctx, name, s) }, nil)
 }
 
 // owner has a pool's owner ask for something, again until it is answered.
@@ -124,11 +124,11 @@ func (y *yard) drain(name string) {
 	w.Count("pool drained")
 	w.Say(name, "is drained", machine+" "+string(how))
 	y.owner("drain "+name, func(ctx context.Context, b *broker.Broker) error {
-		return b.DrainMachine(ctx, name, machine, how)
+		return b.Users.DrainMachine(ctx, name, machine, how)
 	}, nil)
 	w.After(r.Span(time.Hour), func() {
 		y.owner("drain "+name, func(ctx context.Context, b *broker.Broker) error {
-			return b.DrainMachine(ctx, name, machine, apitypes.DrainUndo)
+			return b.Users.DrainMachine(ctx, name, machine, apitypes.DrainUndo)
 		}, nil)
 	})
 	if machine != "" && r.Chance(0.3) {
@@ -140,7 +140,7 @@ func (y *yard) drain(name string) {
 // remove has an owner remove a machine, once nothing runs there; it is let in again later.
 func (y *yard) remove(name, machine string) {
 	y.owner("remove "+machine, func(ctx context.Context, b *broker.Broker) error {
-		return b.RemoveMachine(ctx, name, machine)
+		return b.Users.RemoveMachine(ctx, name, machine)
 	}, func(err error) {
 		if err == nil {
 			y.w.Count("pool machine removed")
@@ -224,7 +224,7 @@ func (m *poolMachine) sync(life int) {
 	}
 	var orders wire.PoolOrders
 	m.w.network.call("sync "+m.id, !m.w.sky.Cut(m.id), func(ctx context.Context, b *broker.Broker) (err error) {
-		orders, err = b.SyncMachine(ctx, claims, report)
+		orders, err = b.Agents.SyncMachine(ctx, claims, report)
 		return err
 	}, func(err error) {
 		if !m.up || life != m.serial {

@@ -266,7 +266,7 @@ func (r *run) send() {
 	r.sending = true
 	o := r.queue[0]
 	r.a.call("report "+string(o.report.Event), func(ctx context.Context, b *broker.Broker) error {
-		return b.Report(ctx, r.a.claims, o.report)
+		return b.Agents.Report(ctx, r.a.claims, o.report)
 	}, func() {
 		r.sending, r.queue = false, r.queue[1:]
 		if o.accepted != nil {

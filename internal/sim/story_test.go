@@ -301,7 +301,7 @@ func (s *story) run(t *testing.T, d *datadriven.TestData) {
 
 func (s *story) explain(t *testing.T, d *datadriven.TestData) {
 	id := s.w.check.IDOf(s.job.Spec.Name)
-	told, err := s.w.hosts[0].broker.Explain(context.Background(), id)
+	told, err := s.w.hosts[0].broker.Views.Explain(context.Background(), id)
 	if err != nil {
 		d.Fatalf(t, "%v", err)
 	}

@@ -79,14 +79,14 @@ func (u *users) suspend(j *userJob, lasts time.Duration) {
 		return
 	}
 	u.insist("suspend "+id, func(ctx context.Context, b *broker.Broker, key string) error {
-		return b.Suspend(ctx, id, apitypes.Suspension{By: "somebody", Reason: "the weather"}, key)
+		return b.Users.Suspend(ctx, id, apitypes.Suspension{By: "somebody", Reason: "the weather"}, key)
 	}, func() {
 		u.w.Count("job suspended")
 		j.Waits = u.w.Now
 		u.w.After(lasts, func() {
 			j.Waits = time.Time{}
 			u.insist("resume "+id, func(ctx context.Context, b *broker.Broker, key string) error {
-				return b.Resume(ctx, id, "somebody else", key)
+				return b.Users.Resume(ctx, id, "somebody else", key)
 			}, func() { u.w.Count("job resumed") })
 		})
 	})
@@ -95,7 +95,7 @@ func (u *users) suspend(j *userJob, lasts time.Duration) {
 // suspendQueue has a queue admit nothing for a time, if it is there, and what runs in it wait, if it is to be empty.
 func (u *users) suspendQueue(name string, drain bool, lasts time.Duration) {
 	u.insist("suspend queue "+name, func(ctx context.Context, b *broker.Broker, key string) error {
-		return b.SuspendQueue(ctx, name, apitypes.Suspension{By: "somebody", Drain: drain}, key)
+		return b.Users.SuspendQueue(ctx, name, apitypes.Suspension{By: "somebody", Drain: drain}, key)
 	}, func() {
 		u.w.Count("queue suspended")
 		known := u.w.check.Suspensions
@@ -107,7 +107,7 @@ func (u *users) suspendQueue(name string, drain bool, lasts time.Duration) {
 			delete(known.Closed, name)
 			delete(known.Empty, name)
 			u.insist("resume queue "+name, func(ctx context.Context, b *broker.Broker, key string) error {
-				return b.ResumeQueue(ctx, name, "somebody else", key)
+				return b.Users.ResumeQueue(ctx, name, "somebody else", key)
 			}, func() { u.w.Count("queue resumed") })
 		})
 	})

@@ -50,7 +50,7 @@ func (r *run) keep(uri string, done func()) {
 func (t *transfer) begin() {
 	callFor(t.r.a, "begin upload", func(ctx context.Context, b *broker.Broker) (name string, err error) {
 		began := t.r.a.w.Steps
-		if name, err = b.BeginUpload(ctx, t.r.a.claims, t.uri); err == nil {
+		if name, err = b.Agents.BeginUpload(ctx, t.r.a.claims, t.uri); err == nil {
 			t.r.a.w.check.Granted(&t.r.a.m.Machine, "write", t.uri, began)
 		}
 		return name, err
@@ -118,7 +118,7 @@ func (t *transfer) complete() {
 	}
 	t.r.a.call("complete upload", func(ctx context.Context, b *broker.Broker) error {
 		began := t.r.a.w.Steps
-		err := b.EndUpload(ctx, t.r.a.claims, t.uri, t.upload, parts)
+		err := b.Agents.EndUpload(ctx, t.r.a.claims, t.uri, t.upload, parts)
 		if errors.Is(err, grant.ErrUpload) {
 			t.r.a.w.check.Denied(&t.r.a.m.Machine, t.uri, began)
 			return record.ErrGone
@@ -148,7 +148,7 @@ func (r *run) ask(what string, wants []grant.Want, done func([]grant.Grant)) {
 
 // grant asks the broker, or one that is broken.
 func (w *world) grant(ctx context.Context, b *broker.Broker, c wire.Claims, wants []grant.Want) ([]grant.Grant, error) {
-	got, err := b.Grant(ctx, c, wants...)
+	got, err := b.Agents.Grant(ctx, c, wants...)
 	if err != nil && (w.opt.Break == breaks.Generous && errors.Is(err, grant.ErrOutside) ||
 		w.opt.Break == breaks.Lasting && errors.Is(err, record.ErrGone)) {
 		for i := range wants {

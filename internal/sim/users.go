@@ -70,7 +70,7 @@ func (u *users) plan(spec *dag.Job) *userJob {
 // submit submits a job by the API, again until it is accepted.
 func (u *users) submit(j *userJob) {
 	u.w.network.call("submit "+j.Spec.Name, true, func(ctx context.Context, b *broker.Broker) error {
-		_, err := b.Submit(ctx, broker.Submission{Spec: j.Spec, Token: j.Spec.Name, Source: "api"})
+		_, err := b.Users.Submit(ctx, broker.Submission{Spec: j.Spec, Token: j.Spec.Name, Source: "api"})
 		return err
 	}, func(err error) {
 		if err != nil {
@@ -91,7 +91,7 @@ func (u *users) put(key string, body []byte, told int) {
 func (u *users) tell(key string, n int) {
 	id := fmt.Sprintf("object/%s/%d", key, n)
 	u.w.network.call("object "+key, true, func(ctx context.Context, b *broker.Broker) error {
-		return b.Emit(ctx, "bucket", id, events.ObjectCreated{Bucket: "sim://dags", Key: key, ETag: "1",
+		return b.Functions.Emit(ctx, "bucket", id, events.ObjectCreated{Bucket: "sim://dags", Key: key, ETag: "1",
 			Size: int64(len(u.objects[key]))})
 	}, func(err error) {
 		if err != nil {
@@ -122,7 +122,7 @@ func (u *users) cancel(j *userJob, reason string) {
 	}
 	j.Cancelled = true
 	u.w.network.call("cancel "+id, true, func(ctx context.Context, b *broker.Broker) error {
-		return b.Cancel(ctx, id, reason)
+		return b.Users.Cancel(ctx, id, reason)
 	}, func(err error) {
 		if err != nil && !errors.Is(err, record.ErrOver) {
 			u.w.After(u.w.rand.user.Spread(time.Second, time.Minute), func() { u.cancel(j, reason) })
@@ -133,7 +133,7 @@ func (u *users) cancel(j *userJob, reason string) {
 // setQueue configures a queue.
 func (u *users) setQueue(name string, s record.QueueSettings) {
 	u.w.network.call("queue "+name, true, func(ctx context.Context, b *broker.Broker) error {
-		return b.SetQueue(ctx, name, s)
+		return b.Users.SetQueue(ctx, name, s)
 	}, func(err error) {
 		if err != nil {
 			u.w.After(time.Second, func() { u.setQueue(name, s) })

@@ -21,6 +21,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/api"
 	"github.com/tradewind-broker/tradewind/pkg/api/apitest"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
@@ -281,12 +282,12 @@ func TestTheDocumentIsCurrentAndKnowsEveryPath(t *testing.T) {
 func TestAnAPIThatLacksAPartIsNotMade(t *testing.T) {
 	good := func() api.Config {
 		return api.Config{
-			Broker: struct{ api.Broker }{}, Logs: struct{ api.Logs }{}, Token: apitest.Token,
+			Broker: api.PortsOf(&broker.Broker{}), Logs: struct{ api.Logs }{}, Token: apitest.Token,
 			Verify: func(string) (wire.Claims, error) { return wire.Claims{}, nil },
 		}
 	}
 	for name, spoil := range map[string]func(*api.Config){
-		"broker": func(c *api.Config) { c.Broker = nil }, "logs": func(c *api.Config) { c.Logs = nil },
+		"broker": func(c *api.Config) { c.Broker.Agents = nil }, "logs": func(c *api.Config) { c.Logs = nil },
 		"verify": func(c *api.Config) { c.Verify = nil }, "token": func(c *api.Config) { c.Token = "short" },
 	} {
 		cfg := good()
@@ -305,7 +306,7 @@ func TestAnAPIThatLacksAPartIsNotMade(t *testing.T) {
 
 // failing is a broker that fails, or panics.
 type failing struct {
-	api.Broker
+	api.QueueViews
 	err error
 }
 
@@ -320,7 +321,7 @@ func TestWordsOfUnforeseenErrorsAreForTheLogOnly(t *testing.T) {
 	var logged syncBuffer
 	set := func(err error) apitest.Option {
 		return func(c *api.Config) {
-			c.Broker = failing{c.Broker, err}
+			c.Broker.QueueViews = failing{c.Broker.QueueViews, err}
 			c.Log = slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelDebug}))
 		}
 	}

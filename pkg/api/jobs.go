@@ -20,10 +20,29 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
+
+// Submitter submits, repeats and cancels jobs. A *broker.Users is one.
+type Submitter interface {
+	Submit(ctx context.Context, s broker.Submission) (record.Job, error)
+	Rerun(ctx context.Context, id, token string) (record.Job, error)
+	Cancel(ctx context.Context, id, reason string) error
+}
+
+// JobViews shows jobs. A *view.Views is one.
+type JobViews interface {
+	Jobs(ctx context.Context, after string, limit int) (views []apitypes.JobView, next string, err error)
+	JobView(ctx context.Context, id string) (apitypes.JobView, error)
+	JobPart(ctx context.Context, id string, p view.Part) (*apitypes.JobDetail, error)
+	JobSince(ctx context.Context, id string, was *view.Look) (*view.Look, error)
+	Document(ctx context.Context, id string) (string, error)
+	ExplainPart(ctx context.Context, id string, p view.Part) (*apitypes.Story, error)
+	Learned(ctx context.Context, job string) (apitypes.History, error)
+}
 
 func (a *API) jobRoutes() {
 	submit := fileRequest()
@@ -233,12 +252,12 @@ func (a *API) submit(ctx context.Context, in *submitInput) (*submitOutput, error
 	if source == tesSource { // that is no task of TES's
 		source += " (file)"
 	}
-	job, err := a.cfg.Broker.Submit(ctx, broker.Submission{Spec: spec, Secrets: secrets, Token: in.Key, Source: source,
+	job, err := a.cfg.Broker.Submitter.Submit(ctx, broker.Submission{Spec: spec, Secrets: secrets, Token: in.Key, Source: source,
 		Updates: in.Updates})
 	if err != nil {
 		return nil, err
 	}
-	view, err := a.cfg.Broker.JobView(ctx, job.ID)
+	view, err := a.cfg.Broker.JobViews.JobView(ctx, job.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -251,7 +270,7 @@ type listInput struct {
 }
 
 func (a *API) listJobs(ctx context.Context, in *listInput) (*body[apitypes.JobList], error) {
-	jobs, next, err := a.cfg.Broker.Jobs(ctx, in.After, in.Limit)
+	jobs, next, err := a.cfg.Broker.JobViews.Jobs(ctx, in.After, in.Limit)
 	if err != nil {
 		return nil, err
 	}
@@ -275,7 +294,7 @@ type partInput struct {
 func (in *partInput) part() view.Part { return view.Part{From: in.After, Limit: in.Limit} }
 
 func (a *API) getJob(ctx context.Context, in *partInput) (*body[apitypes.JobDetail], error) {
-	d, err := a.cfg.Broker.JobPart(ctx, in.ID, in.part())
+	d, err := a.cfg.Broker.JobViews.JobPart(ctx, in.ID, in.part())
 	if err != nil {
 		return nil, err
 	}
@@ -285,7 +304,7 @@ func (a *API) getJob(ctx context.Context, in *partInput) (*body[apitypes.JobDeta
 }
 
 func (a *API) explainJob(ctx context.Context, in *partInput) (*body[apitypes.Story], error) {
-	s, err := a.cfg.Broker.ExplainPart(ctx, in.ID, in.part())
+	s, err := a.cfg.Broker.JobViews.ExplainPart(ctx, in.ID, in.part())
 	if err != nil {
 		return nil, err
 	}
@@ -300,11 +319,11 @@ type rerunInput struct {
 }
 
 func (a *API) rerunJob(ctx context.Context, in *rerunInput) (*submitOutput, error) {
-	job, err := a.cfg.Broker.Rerun(ctx, in.ID, in.Key)
+	job, err := a.cfg.Broker.Submitter.Rerun(ctx, in.ID, in.Key)
 	if err != nil {
 		return nil, err
 	}
-	view, err := a.cfg.Broker.JobView(ctx, job.ID)
+	view, err := a.cfg.Broker.JobViews.JobView(ctx, job.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -317,7 +336,7 @@ type cancelInput struct {
 }
 
 func (a *API) cancelJob(ctx context.Context, in *cancelInput) (*body[apitypes.JobView], error) {
-	if err := a.cfg.Broker.Cancel(ctx, in.ID, in.Reason); err != nil {
+	if err := a.cfg.Broker.Submitter.Cancel(ctx, in.ID, in.Reason); err != nil {
 		return nil, err
 	}
 	return a.shown(ctx, in.ID)

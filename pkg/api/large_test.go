@@ -17,7 +17,7 @@ func TestAListOfJobsReadsWhatItShowsHoweverManyThereWere(t *testing.T) {
 	w := apitest.New(t)
 	for i := range jobs {
 		spec := apitest.Wide(fmt.Sprintf("job-%05d", i), 1)
-		if _, err := w.Broker.Submit(t.Context(), broker.Submission{Spec: spec, Token: spec.Name}); err != nil {
+		if _, err := w.Broker.Users.Submit(t.Context(), broker.Submission{Spec: spec, Token: spec.Name}); err != nil {
 			t.Fatal(err)
 		}
 		w.Clock.Advance(time.Second)

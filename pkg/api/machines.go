@@ -91,6 +91,11 @@ func (a *API) joinPool(ctx context.Context, in *machineInput) (*body[apitypes.Po
 	return &body[apitypes.PoolToken]{Body: token}, err
 }
 
+// PoolMachines serves the machines of pools. A *broker.Agents is one.
+type PoolMachines interface {
+	SyncMachine(ctx context.Context, m wire.PoolClaims, r wire.PoolReport) (wire.PoolOrders, error)
+}
+
 type syncInput struct {
 	Pool    string `path:"pool" pattern:"^[a-z0-9][a-z0-9-]*$" maxLength:"63" doc:"Name of the pool"`
 	Machine string `path:"machine" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]*$" maxLength:"63" doc:"Name of the machine"`
@@ -102,7 +107,7 @@ func (a *API) syncMachine(ctx context.Context, in *syncInput) (*body[wire.PoolOr
 	if claims.Machine == "" {
 		return nil, problem(http.StatusForbidden, "a token to join with is not a machine's own")
 	}
-	out, err := a.cfg.Broker.SyncMachine(ctx, claims, in.Body)
+	out, err := a.cfg.Broker.PoolMachines.SyncMachine(ctx, claims, in.Body)
 	if errors.Is(err, record.ErrGone) || errors.Is(err, record.ErrNotFound) {
 		return nil, problem(http.StatusGone, "pool "+in.Pool+" is gone, or machine "+in.Machine+" was removed from it")
 	}

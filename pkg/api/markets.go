@@ -8,7 +8,15 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
+
+// MarketViews shows spot markets, their prices, and the use of queues. A *view.Views is one.
+type MarketViews interface {
+	Markets(ctx context.Context, after string, limit int) (markets []apitypes.MarketView, next string, err error)
+	PastPrices(ctx context.Context, offers []string) ([]record.PastPrices, error)
+	Usage(ctx context.Context, last time.Duration) (apitypes.Usage, error)
+}
 
 func (a *API) marketRoutes() {
 	tags := []string{"capacity"}
@@ -36,7 +44,7 @@ type marketsInput struct {
 }
 
 func (a *API) listMarkets(ctx context.Context, in *marketsInput) (*body[apitypes.MarketList], error) {
-	markets, next, err := a.cfg.Broker.Markets(ctx, in.After, in.Limit)
+	markets, next, err := a.cfg.Broker.MarketViews.Markets(ctx, in.After, in.Limit)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +68,7 @@ func (a *API) listPrices(ctx context.Context, in *pricesInput) (*body[apitypes.P
 	for i, o := range in.Offers {
 		offers[i] = string(o)
 	}
-	past, err := a.cfg.Broker.PastPrices(ctx, offers)
+	past, err := a.cfg.Broker.MarketViews.PastPrices(ctx, offers)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +88,7 @@ type usageInput struct {
 }
 
 func (a *API) queueUsage(ctx context.Context, in *usageInput) (*body[apitypes.UsageView], error) {
-	usage, err := a.cfg.Broker.Usage(ctx, time.Duration(in.Hours*float64(time.Hour)))
+	usage, err := a.cfg.Broker.MarketViews.Usage(ctx, time.Duration(in.Hours*float64(time.Hour)))
 	if err != nil {
 		return nil, err
 	}

@@ -122,7 +122,7 @@ func TestAJobWhoseSecretsAreGoneIsNotRunAgain(t *testing.T) {
 	job := w.Submit(spec)
 	// As the job of a broker that had been given them.
 	spec.Tasks[0].Secrets = []string{"TOKEN"}
-	withSecrets := apitest.New(t, func(c *api.Config) { c.Broker = rerunFails{c.Broker, spec} })
+	withSecrets := apitest.New(t, func(c *api.Config) { c.Broker.Submitter = rerunFails{c.Broker.Submitter, spec} })
 	p := trouble(t, withSecrets.Request("POST", "/v1/jobs/"+job+"/rerun", ""), http.StatusUnprocessableEntity)
 	if p.Detail == "" {
 		t.Errorf("it says nothing of why: %+v", p)
@@ -131,7 +131,7 @@ func TestAJobWhoseSecretsAreGoneIsNotRunAgain(t *testing.T) {
 
 // rerunFails is a broker that lacks the secrets of a job.
 type rerunFails struct {
-	api.Broker
+	api.Submitter
 	spec *dag.Job
 }
 

@@ -37,7 +37,7 @@ type learnedInput struct {
 }
 
 func (a *API) learned(ctx context.Context, in *learnedInput) (*body[apitypes.History], error) {
-	h, err := a.cfg.Broker.Learned(ctx, in.Job)
+	h, err := a.cfg.Broker.JobViews.Learned(ctx, in.Job)
 	return &body[apitypes.History]{Body: h}, err
 }
 

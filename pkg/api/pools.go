@@ -42,6 +42,20 @@ func (t *MachineTokens) complete() *MachineTokens {
 	return &full
 }
 
+// PoolKeeper changes pools. A *broker.Users is one.
+type PoolKeeper interface {
+	SetPool(ctx context.Context, name string, s record.PoolSettings) error
+	RemovePool(ctx context.Context, name string) error
+	DrainMachine(ctx context.Context, pool, machine string, how apitypes.Drain) error
+	RemoveMachine(ctx context.Context, pool, machine string) error
+}
+
+// PoolViews shows pools. A *view.Views is one.
+type PoolViews interface {
+	Pools(ctx context.Context) ([]apitypes.PoolView, error)
+	PoolView(ctx context.Context, name string) (apitypes.PoolView, error)
+}
+
 func (a *API) poolRoutes() {
 	tags := []string{"pools"}
 	userRoute(a, huma.Operation{
@@ -86,7 +100,7 @@ func (a *API) poolRoutes() {
 }
 
 func (a *API) listPools(ctx context.Context, _ *struct{}) (*body[apitypes.PoolList], error) {
-	pools, err := a.cfg.Broker.Pools(ctx)
+	pools, err := a.cfg.Broker.PoolViews.Pools(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +115,7 @@ type setPoolInput struct {
 func (a *API) setPool(ctx context.Context, in *setPoolInput) (*body[apitypes.PoolView], error) {
 	s := record.PoolSettings{Place: in.Body.Place, USDPerHour: in.Body.USDPerHour, Partitions: in.Body.Partitions,
 		Description: in.Body.Description}
-	if err := a.cfg.Broker.SetPool(ctx, in.Pool, s); err != nil {
+	if err := a.cfg.Broker.PoolKeeper.SetPool(ctx, in.Pool, s); err != nil {
 		return nil, err
 	}
 	return a.onePool(ctx, in.Pool)
@@ -109,7 +123,7 @@ func (a *API) setPool(ctx context.Context, in *setPoolInput) (*body[apitypes.Poo
 
 // pool finds a pool.
 func (a *API) pool(ctx context.Context, name string) (*apitypes.PoolView, error) {
-	p, err := a.cfg.Broker.PoolView(ctx, name)
+	p, err := a.cfg.Broker.PoolViews.PoolView(ctx, name)
 	if errors.Is(err, record.ErrNotFound) {
 		return nil, problem(http.StatusNotFound, "there is no pool "+name)
 	}
@@ -129,7 +143,7 @@ type poolInput struct {
 }
 
 func (a *API) removePool(ctx context.Context, in *poolInput) (*struct{}, error) {
-	return nil, a.cfg.Broker.RemovePool(ctx, in.Pool)
+	return nil, a.cfg.Broker.PoolKeeper.RemovePool(ctx, in.Pool)
 }
 
 // invite makes a token with which machines can join a pool that there is.
@@ -161,7 +175,7 @@ type drainPoolInput struct {
 }
 
 func (a *API) drainPool(ctx context.Context, in *drainPoolInput) (*body[apitypes.PoolView], error) {
-	if err := a.cfg.Broker.DrainMachine(ctx, in.Pool, "", in.Body.How); err != nil {
+	if err := a.cfg.Broker.PoolKeeper.DrainMachine(ctx, in.Pool, "", in.Body.How); err != nil {
 		return nil, err
 	}
 	return a.onePool(ctx, in.Pool)
@@ -179,12 +193,12 @@ type drainMachineInput struct {
 }
 
 func (a *API) drainMachine(ctx context.Context, in *drainMachineInput) (*body[apitypes.PoolView], error) {
-	if err := a.cfg.Broker.DrainMachine(ctx, in.Pool, in.Machine, in.Body.How); err != nil {
+	if err := a.cfg.Broker.PoolKeeper.DrainMachine(ctx, in.Pool, in.Machine, in.Body.How); err != nil {
 		return nil, err
 	}
 	return a.onePool(ctx, in.Pool)
 }
 
 func (a *API) removeMachine(ctx context.Context, in *machineInput) (*struct{}, error) {
-	return nil, a.cfg.Broker.RemoveMachine(ctx, in.Pool, in.Machine)
+	return nil, a.cfg.Broker.PoolKeeper.RemoveMachine(ctx, in.Pool, in.Machine)
 }

@@ -216,7 +216,7 @@ func TestAskingForOnePoolReadsNoOther(t *testing.T) {
 	w := apitest.New(t)
 	reads := func(pools int) apitest.Reads {
 		for i := range pools {
-			if err := w.Broker.SetPool(t.Context(), fmt.Sprint("pool-", i), record.PoolSettings{}); err != nil {
+			if err := w.Broker.Users.SetPool(t.Context(), fmt.Sprint("pool-", i), record.PoolSettings{}); err != nil {
 				t.Fatal(err)
 			}
 		}

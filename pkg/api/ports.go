@@ -6,56 +6,43 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
-	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// Broker is what the API needs of [broker.Broker].
-type Broker interface {
-	Submit(ctx context.Context, s broker.Submission) (record.Job, error)
-	Rerun(ctx context.Context, id, token string) (record.Job, error)
-	Cancel(ctx context.Context, id, reason string) error
-	Suspend(ctx context.Context, id string, s apitypes.Suspension, key string) error
-	Resume(ctx context.Context, id, by, key string) error
-	Jobs(ctx context.Context, after string, limit int) (views []apitypes.JobView, next string, err error)
-	JobView(ctx context.Context, id string) (apitypes.JobView, error)
-	JobPart(ctx context.Context, id string, p view.Part) (*apitypes.JobDetail, error)
-	Document(ctx context.Context, id string) (string, error)
-	JobSince(ctx context.Context, id string, was *view.Look) (*view.Look, error)
-	ExplainPart(ctx context.Context, id string, p view.Part) (*apitypes.Story, error)
-	Queues(ctx context.Context) ([]apitypes.Queue, error)
-	SetQueue(ctx context.Context, name string, s record.QueueSettings) error
-	SuspendQueue(ctx context.Context, name string, s apitypes.Suspension, key string) error
-	ResumeQueue(ctx context.Context, name, by, key string) error
-	WhyWaiting(ctx context.Context, id string) (*apitypes.Why, error)
-	Waiting(ctx context.Context, queue string, limit int) ([]apitypes.Waiting, error)
-	Blocks(ctx context.Context) ([]apitypes.Block, error)
-	Learned(ctx context.Context, job string) (apitypes.History, error)
-	Markets(ctx context.Context, after string, limit int) (markets []apitypes.MarketView, next string, err error)
-	PastPrices(ctx context.Context, offers []string) ([]record.PastPrices, error)
-	Usage(ctx context.Context, last time.Duration) (apitypes.Usage, error)
+// Ports is what the API needs of a broker. Each interface is declared beside the routes that use it.
+type Ports struct {
+	Submitter    Submitter
+	JobViews     JobViews
+	Suspender    Suspender
+	QueueSetter  QueueSetter
+	QueueViews   QueueViews
+	PoolKeeper   PoolKeeper
+	PoolViews    PoolViews
+	PoolMachines PoolMachines
+	MarketViews  MarketViews
+	Agents       Agents
+	VisitOpener  VisitOpener
+	AgentVisits  AgentVisits
+	Data         Data // nil answers 501
+}
 
-	Pools(ctx context.Context) ([]apitypes.PoolView, error)
-	PoolView(ctx context.Context, name string) (apitypes.PoolView, error)
-	SetPool(ctx context.Context, name string, s record.PoolSettings) error
-	RemovePool(ctx context.Context, name string) error
-	DrainMachine(ctx context.Context, pool, machine string, how apitypes.Drain) error
-	RemoveMachine(ctx context.Context, pool, machine string) error
-	SyncMachine(ctx context.Context, m wire.PoolClaims, r wire.PoolReport) (wire.PoolOrders, error)
+// PortsOf returns the ports of a broker.
+func PortsOf(b *broker.Broker) Ports {
+	return Ports{
+		Submitter: b.Users, JobViews: b.Views, Suspender: b.Users, QueueSetter: b.Users, QueueViews: b.Views, PoolKeeper: b.Users,
+		PoolViews: b.Views, PoolMachines: b.Agents, MarketViews: b.Views, Agents: b.Agents, VisitOpener: b.Users,
+		AgentVisits: b.Agents, Data: b.Agents,
+	}
+}
 
-	Hello(ctx context.Context, c wire.Claims, h wire.Hello) (wire.Work, error)
-	Work(ctx context.Context, c wire.Claims, seen int) (wire.Work, error)
-	Report(ctx context.Context, c wire.Claims, r wire.Report) error
-
-	OpenVisit(ctx context.Context, v broker.Visiting) (cluster string, opened record.Visit, err error)
-	Visits(ctx context.Context, c wire.Claims, after int) ([]record.Visit, error)
-	Visit(ctx context.Context, cluster string, number int) (record.Visit, error)
-	EndVisit(ctx context.Context, cluster string, number int, how wire.VisitEnded) error
+// complete reports whether there is a port for each route that cannot be left out.
+func (p Ports) complete() bool {
+	return p.Submitter != nil && p.JobViews != nil && p.Suspender != nil && p.QueueSetter != nil && p.QueueViews != nil &&
+		p.PoolKeeper != nil && p.PoolViews != nil && p.PoolMachines != nil && p.MarketViews != nil && p.Agents != nil &&
+		p.VisitOpener != nil && p.AgentVisits != nil
 }
 
 // DeadLetters is what the API needs of a [bus.Bus].

@@ -13,6 +13,19 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
+// QueueSetter changes queues. A *broker.Users is one.
+type QueueSetter interface {
+	SetQueue(ctx context.Context, name string, s record.QueueSettings) error
+}
+
+// QueueViews shows queues, and why tasks wait. A *view.Views is one.
+type QueueViews interface {
+	Queues(ctx context.Context) ([]apitypes.Queue, error)
+	WhyWaiting(ctx context.Context, id string) (*apitypes.Why, error)
+	Waiting(ctx context.Context, queue string, limit int) ([]apitypes.Waiting, error)
+	Blocks(ctx context.Context) ([]apitypes.Block, error)
+}
+
 func (a *API) queueRoutes() {
 	userRoute(a, huma.Operation{
 		OperationID: "list-queues", Method: http.MethodGet, Path: "/v1/queues", Tags: []string{"capacity"},
@@ -46,7 +59,7 @@ type queueListInput struct {
 const counted, countsAtOnce = 1000, 16
 
 func (a *API) listQueues(ctx context.Context, in *queueListInput) (*body[apitypes.QueueList], error) {
-	queues, err := a.cfg.Broker.Queues(ctx)
+	queues, err := a.cfg.Broker.QueueViews.Queues(ctx)
 	if err != nil || !in.Waiting {
 		return &body[apitypes.QueueList]{Body: apitypes.QueueList{Queues: orEmpty(queues)}}, err
 	}
@@ -56,7 +69,7 @@ func (a *API) listQueues(ctx context.Context, in *queueListInput) (*body[apitype
 	g.SetLimit(countsAtOnce)
 	for i := range queues {
 		g.Go(func() error {
-			waiting, err := a.cfg.Broker.Waiting(ctx, queues[i].Name, counted)
+			waiting, err := a.cfg.Broker.QueueViews.Waiting(ctx, queues[i].Name, counted)
 			if len(waiting) > 0 {
 				mu.Lock()
 				defer mu.Unlock()
@@ -109,7 +122,7 @@ type setQueueInput struct {
 }
 
 func (a *API) setQueue(ctx context.Context, in *setQueueInput) (*body[apitypes.Queue], error) {
-	if err := a.cfg.Broker.SetQueue(ctx, in.Name, settings(in.Body)); err != nil {
+	if err := a.cfg.Broker.QueueSetter.SetQueue(ctx, in.Name, settings(in.Body)); err != nil {
 		return nil, err
 	}
 	return a.queueNamed(ctx, in.Name)
@@ -117,7 +130,7 @@ func (a *API) setQueue(ctx context.Context, in *setQueueInput) (*body[apitypes.Q
 
 // queueNamed answers with a queue.
 func (a *API) queueNamed(ctx context.Context, name string) (*body[apitypes.Queue], error) {
-	queues, err := a.cfg.Broker.Queues(ctx)
+	queues, err := a.cfg.Broker.QueueViews.Queues(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +148,7 @@ type waitingInput struct {
 }
 
 func (a *API) listWaiting(ctx context.Context, in *waitingInput) (*body[apitypes.WaitingList], error) {
-	waiting, err := a.cfg.Broker.Waiting(ctx, in.Name, in.Limit)
+	waiting, err := a.cfg.Broker.QueueViews.Waiting(ctx, in.Name, in.Limit)
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +160,7 @@ type whyInput struct {
 }
 
 func (a *API) whyWaiting(ctx context.Context, in *whyInput) (*body[apitypes.Why], error) {
-	why, err := a.cfg.Broker.WhyWaiting(ctx, in.ID)
+	why, err := a.cfg.Broker.QueueViews.WhyWaiting(ctx, in.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -155,7 +168,7 @@ func (a *API) whyWaiting(ctx context.Context, in *whyInput) (*body[apitypes.Why]
 }
 
 func (a *API) listBlocks(ctx context.Context, _ *struct{}) (*body[apitypes.BlockList], error) {
-	blocks, err := a.cfg.Broker.Blocks(ctx)
+	blocks, err := a.cfg.Broker.QueueViews.Blocks(ctx)
 	if err != nil {
 		return nil, err
 	}

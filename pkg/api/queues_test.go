@@ -54,7 +54,7 @@ func TestBlockedPlacesAreListed(t *testing.T) {
 	w.Cloud.Refuse("use2-az3")
 	w.Submit(apitest.Training())
 	l := answer[apitypes.BlockList](t, w.Request("GET", "/v1/blocks", ""), http.StatusOK)
-	if len(l.Blocks) != 1 || l.Blocks[0].Zone != "use2-az3" || l.Blocks[0].Kind != cloud.Capacity || !l.Blocks[0].Until.After(l.Now) {
+	if len(l.Blocks) != 1 || l.Blocks[0].Zone != "use2-az3" || l.Blocks[0].Kind != string(cloud.Capacity) || !l.Blocks[0].Until.After(l.Now) {
 		t.Errorf("blocks = %+v", l)
 	}
 }
@@ -87,7 +87,7 @@ func TestDeadLettersAreListedAndRedriven(t *testing.T) {
 
 func TestABusyStoreAsksToTryAgain(t *testing.T) {
 	for _, err := range []error{store.ErrThrottled, store.ErrConflict, store.ErrClosed, bus.ErrClosed} {
-		w := apitest.New(t, func(c *api.Config) { c.Broker = failing{c.Broker, fmt.Errorf("queues: %w", err)} })
+		w := apitest.New(t, func(c *api.Config) { c.Broker.QueueViews = failing{c.Broker.QueueViews, fmt.Errorf("queues: %w", err)} })
 		res := w.Request("GET", "/v1/queues", "")
 		p := trouble(t, res, http.StatusServiceUnavailable)
 		if res.Header.Get("Retry-After") == "" || !strings.Contains(p.Detail, "try again") {

@@ -9,6 +9,14 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
+// Suspender suspends and resumes jobs and queues. A *broker.Users is one.
+type Suspender interface {
+	Suspend(ctx context.Context, id string, s apitypes.Suspension, key string) error
+	Resume(ctx context.Context, id, by, key string) error
+	SuspendQueue(ctx context.Context, name string, s apitypes.Suspension, key string) error
+	ResumeQueue(ctx context.Context, name, by, key string) error
+}
+
 func (a *API) suspendRoutes() {
 	userRoute(a, huma.Operation{
 		OperationID: "suspend-job", Method: http.MethodPost, Path: "/v1/jobs/{id}/suspend", Tags: []string{"jobs"},
@@ -43,7 +51,7 @@ type suspendJobInput struct {
 }
 
 func (a *API) suspendJob(ctx context.Context, in *suspendJobInput) (*body[apitypes.JobView], error) {
-	if err := a.cfg.Broker.Suspend(ctx, in.ID, apitypes.Suspension{By: in.By, Reason: in.Reason}, in.Key); err != nil {
+	if err := a.cfg.Broker.Suspender.Suspend(ctx, in.ID, apitypes.Suspension{By: in.By, Reason: in.Reason}, in.Key); err != nil {
 		return nil, err
 	}
 	return a.shown(ctx, in.ID)
@@ -56,7 +64,7 @@ type resumeJobInput struct {
 }
 
 func (a *API) resumeJob(ctx context.Context, in *resumeJobInput) (*body[apitypes.JobView], error) {
-	if err := a.cfg.Broker.Resume(ctx, in.ID, in.By, in.Key); err != nil {
+	if err := a.cfg.Broker.Suspender.Resume(ctx, in.ID, in.By, in.Key); err != nil {
 		return nil, err
 	}
 	return a.shown(ctx, in.ID)
@@ -64,7 +72,7 @@ func (a *API) resumeJob(ctx context.Context, in *resumeJobInput) (*body[apitypes
 
 // shown answers with a job.
 func (a *API) shown(ctx context.Context, id string) (*body[apitypes.JobView], error) {
-	shown, err := a.cfg.Broker.JobView(ctx, id)
+	shown, err := a.cfg.Broker.JobViews.JobView(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +89,7 @@ type suspendQueueInput struct {
 
 func (a *API) suspendQueue(ctx context.Context, in *suspendQueueInput) (*body[apitypes.Queue], error) {
 	s := apitypes.Suspension{By: in.By, Reason: in.Reason, Drain: in.Drain}
-	if err := a.cfg.Broker.SuspendQueue(ctx, in.Name, s, in.Key); err != nil {
+	if err := a.cfg.Broker.Suspender.SuspendQueue(ctx, in.Name, s, in.Key); err != nil {
 		return nil, err
 	}
 	return a.queueNamed(ctx, in.Name)
@@ -94,7 +102,7 @@ type resumeQueueInput struct {
 }
 
 func (a *API) resumeQueue(ctx context.Context, in *resumeQueueInput) (*body[apitypes.Queue], error) {
-	if err := a.cfg.Broker.ResumeQueue(ctx, in.Name, in.By, in.Key); err != nil {
+	if err := a.cfg.Broker.Suspender.ResumeQueue(ctx, in.Name, in.By, in.Key); err != nil {
 		return nil, err
 	}
 	return a.queueNamed(ctx, in.Name)

@@ -25,7 +25,7 @@ func TestAJobThatWaitsForAPlanLosesNoTask(t *testing.T) {
 	w.settle(events.TypeDAGAdvance)
 	detail := func() *apitypes.JobDetail {
 		t.Helper()
-		d, err := w.b.JobDetail(t.Context(), id)
+		d, err := w.b.Views.JobDetail(t.Context(), id)
 		if err != nil {
 			t.Fatal(err)
 		}

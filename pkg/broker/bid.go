@@ -12,7 +12,7 @@ import (
 )
 
 // bid reacts to prices that have moved: it makes new bids for the plan in force, and says anew what each task is worth.
-func (b *Broker) bid(u *unit.Unit, event events.Event) error {
+func (b *Functions) bid(u *unit.Unit, event events.Event) error {
 	e, ok := event.Data.(events.PriceMoved)
 	if !ok {
 		return unexpected(events.FnBid, event.Data)
@@ -24,7 +24,7 @@ func (b *Broker) bid(u *unit.Unit, event events.Event) error {
 	if job.State != apitypes.JobRunning || job.Plan.Version != e.Plan {
 		return nil // over, or a newer plan is in force, with bids of its own
 	}
-	in := bid.Input{Job: job, Restart: b.Config.Restart, Tick: b.Config.TickEvery, Now: u.Now}
+	in := bid.Input{Job: job, Restart: b.cfg.Restart, Tick: b.cfg.TickEvery, Now: u.Now}
 	if in.Spec, err = u.Spec(job); err != nil {
 		return err
 	}

@@ -35,14 +35,14 @@ func TestALookThatGoesOnSeesWhatAFreshOneSees(t *testing.T) {
 		again := 0
 		look := func() {
 			w.Store.Take()
-			is, err := w.Broker.JobSince(ctx, job, was)
+			is, err := w.Broker.Views.JobSince(ctx, job, was)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if w.Store.Take().Records < tasks {
 				again++
 			}
-			fresh, err := w.Broker.JobDetail(ctx, job)
+			fresh, err := w.Broker.Views.JobDetail(ctx, job)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -61,7 +61,7 @@ func TestALookThatGoesOnSeesWhatAFreshOneSees(t *testing.T) {
 			w.Clock.Advance(time.Duration(r.IntN(90)) * time.Second)
 			look()
 		}
-		if err := w.Broker.Cancel(ctx, job, "enough"); err == nil {
+		if err := w.Broker.Users.Cancel(ctx, job, "enough"); err == nil {
 			w.Drain()
 		}
 		if again == 0 {
@@ -104,11 +104,11 @@ func TestThePartsOfAJobAreTheWhole(t *testing.T) {
 		w.Node(job, fmt.Sprintf("project-%04d", 2*i), 0).Start()
 		w.Take(job, fmt.Sprintf("project-%04d", 2*i))
 	}
-	whole, err := w.Broker.JobDetail(ctx, job)
+	whole, err := w.Broker.Views.JobDetail(ctx, job)
 	if err != nil {
 		t.Fatal(err)
 	}
-	story, err := w.Broker.Explain(ctx, job)
+	story, err := w.Broker.Views.Explain(ctx, job)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,11 +116,11 @@ func TestThePartsOfAJobAreTheWhole(t *testing.T) {
 		var parts apitypes.JobDetail
 		var told apitypes.Story
 		for next, first := 0, true; first || next > 0; first = false {
-			d, err := w.Broker.JobPart(ctx, job, view.Part{From: next, Limit: limit})
+			d, err := w.Broker.Views.JobPart(ctx, job, view.Part{From: next, Limit: limit})
 			if err != nil {
 				t.Fatal(err)
 			}
-			s, err := w.Broker.ExplainPart(ctx, job, view.Part{From: next, Limit: limit})
+			s, err := w.Broker.Views.ExplainPart(ctx, job, view.Part{From: next, Limit: limit})
 			if err != nil || s.Next != d.Next {
 				t.Fatalf("the story goes on at %d, the job at %d: %v", s.Next, d.Next, err)
 			}

@@ -38,8 +38,8 @@ func (p *atWork) Plan(ctx context.Context, in record.PlanInput) (*record.Plan, e
 func watched(t *testing.T, tasks string) (p *porch, plans *atWork, meet *meeting) {
 	t.Helper()
 	p = &porch{bench: newBench(t)}
-	plans, meet = &atWork{Planner: p.b.Planner}, &meeting{Store: p.store}
-	ports := p.b.Ports
+	plans, meet = &atWork{Planner: p.b.Ports().Planner}, &meeting{Store: p.store}
+	ports := p.b.Ports()
 	ports.Planner, ports.Store = plans, meet
 	p.b = broker.New(record.DefaultConfig(), ports)
 	p.submit(tasks, "1")
@@ -112,7 +112,7 @@ func TestANoticeIsPlannedForWhileTheWorkIsSaved(t *testing.T) {
 	if got, want := strings.Join(p.pending(), " "), strings.Join([]string{events.TypeDAGReplan, events.TypeLocationBlocked}, " "); !strings.Contains(got, want) {
 		t.Errorf("a notice emits %s, want %s", got, want)
 	}
-	if w, err := p.b.Work(t.Context(), p.claims(0, 0), 1); err != nil || w.Command != wire.SaveNow {
+	if w, err := p.b.Agents.Work(t.Context(), p.claims(0, 0), 1); err != nil || w.Command != wire.SaveNow {
 		t.Errorf("the agents are told %+v, %v", w, err)
 	}
 	p.settle()
@@ -171,7 +171,7 @@ func TestBidsFollowPrices(t *testing.T) {
 		}
 		tokens[job.Bids.Token] = true
 	}
-	if err := p.b.Cancel(t.Context(), p.job, "enough"); err != nil {
+	if err := p.b.Users.Cancel(t.Context(), p.job, "enough"); err != nil {
 		t.Fatal(err)
 	}
 	p.settle()

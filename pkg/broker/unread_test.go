@@ -17,7 +17,7 @@ import (
 func TestWhatAListSaidIsNotThereIsNotOverwritten(t *testing.T) {
 	b := newBench(t).b
 	block := func(within time.Duration) func() error {
-		u := b.NewUnit(t.Context(), "test")
+		u := b.Transactor().NewUnit(t.Context(), "test")
 		known, err := book.List[apitypes.Block](u, record.PartBlocks, "", 0)
 		if err != nil || len(known) != 0 {
 			t.Fatalf("%v, %v", known, err)

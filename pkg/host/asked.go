@@ -26,7 +26,7 @@ const (
 
 // frontier finds what a job costs by when it is to be done, with the blocks and prices of now.
 func (h *Host) frontier(ctx context.Context, spec *dag.Job, points int) (apitypes.FrontierView, error) {
-	in, err := h.broker.DryInput(ctx, spec)
+	in, err := h.broker.Users.DryInput(ctx, spec)
 	if err != nil {
 		return apitypes.FrontierView{}, err
 	}

@@ -53,7 +53,7 @@ func TestATaskHarmsItsOwnAttemptAtMost(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		job, err := h.Broker().Submit(context.Background(), broker.Submission{Spec: spec})
+		job, err := h.Broker().Users.Submit(context.Background(), broker.Submission{Spec: spec})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -177,7 +177,7 @@ func everything(t *testing.T, h *host.Host, state string, jobs ...string) map[st
 		partitions = append(partitions, record.JobPart(job))
 	}
 	for _, part := range partitions {
-		records, _, err := h.Broker().Store.Query(context.Background(), part, "", store.Page{})
+		records, _, err := host.StoreOf(h).Query(context.Background(), part, "", store.Page{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -99,5 +99,5 @@ func (h *Host) noticed(ctx context.Context, n cloud.Notice) {
 // told passes on what a cloud has told by itself. It comes again when that fails.
 func (h *Host) told(ctx context.Context, n push.News) error {
 	id, data := dagbucket.Told(n)
-	return h.broker.Emit(ctx, "tradewind/local", id, data)
+	return h.broker.Functions.Emit(ctx, "tradewind/local", id, data)
 }

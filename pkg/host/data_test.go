@@ -73,7 +73,7 @@ func TestTasksMoveDataOfS3WithoutCredentials(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	job, err := h.Broker().Submit(context.Background(), broker.Submission{Spec: spec})
+	job, err := h.Broker().Users.Submit(context.Background(), broker.Submission{Spec: spec})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,12 +25,12 @@ func TestAJobIsMovedOnDemandWhenItsMarketTurnsBad(t *testing.T) {
 	}
 	task := &spec.Tasks[0]
 	task.Run = strings.Replace(task.Run, `-lt 100`, `-lt 80`, 1)
-	job, err := h.Broker().Submit(context.Background(), broker.Submission{Spec: spec})
+	job, err := h.Broker().Users.Submit(context.Background(), broker.Submission{Spec: spec})
 	if err != nil {
 		t.Fatal(err)
 	}
 	d := await(t, h.Broker(), job.ID)
-	story, err := h.Broker().Explain(context.Background(), job.ID)
+	story, err := h.Broker().Views.Explain(context.Background(), job.ID)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -65,7 +65,7 @@ func serve(t *testing.T, opt host.Options) (h *host.Host, stop func()) {
 func await(t *testing.T, b *broker.Broker, id string) *apitypes.JobDetail {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Minute); ; { // that of a hang, on however busy a machine
-		d, err := b.JobDetail(context.Background(), id)
+		d, err := b.Views.JobDetail(context.Background(), id)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -87,12 +87,12 @@ func TestTheDemonstrationMovesAndResumes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	job, err := h.Broker().Submit(context.Background(), broker.Submission{Spec: spec})
+	job, err := h.Broker().Users.Submit(context.Background(), broker.Submission{Spec: spec})
 	if err != nil {
 		t.Fatal(err)
 	}
 	d := await(t, h.Broker(), job.ID)
-	story, err := h.Broker().Explain(context.Background(), job.ID)
+	story, err := h.Broker().Views.Explain(context.Background(), job.ID)
 	if err != nil {
 		t.Fatal(err)
 	}

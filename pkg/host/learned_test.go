@@ -32,7 +32,7 @@ tasks:
 	}
 	figures := func() (all []apitypes.Figure) {
 		spec := job("true")
-		p, err := h.Broker().DryRun(t.Context(), spec)
+		p, err := h.Broker().Users.DryRun(t.Context(), spec)
 		if err != nil || p.Status == record.PlanInfeasible {
 			t.Fatal(p, err)
 		}
@@ -46,7 +46,7 @@ tasks:
 	}
 	run := func(last string, want apitypes.JobState) {
 		t.Helper()
-		j, err := h.Broker().Submit(t.Context(), broker.Submission{Spec: job(last)})
+		j, err := h.Broker().Users.Submit(t.Context(), broker.Submission{Spec: job(last)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -69,7 +69,7 @@ tasks:
 	if f := figures(); f[0].Runs != 2 || f[2].From != apitypes.FromHistory {
 		t.Errorf("after two: %+v", f)
 	}
-	known, err := h.Broker().Learned(t.Context(), "nightly")
+	known, err := h.Broker().Views.Learned(t.Context(), "nightly")
 	if err != nil || known.Job != "nightly" || len(known.Tasks) != 3 {
 		t.Errorf("%+v, %v", known, err)
 	}

@@ -60,7 +60,7 @@ func (h *Host) sweepPacks(ctx context.Context) {
 	ticker := time.NewTicker(sweepEvery)
 	defer ticker.Stop()
 	for {
-		err := h.broker.KeepPacks(ctx)
+		err := h.broker.Functions.KeepPacks(ctx)
 		if err == nil { // else something that is needed may be old
 			now := time.Now()
 			err = errors.Join(h.packs.shelf.Sweep(now), h.objects.Sweep(now.Add(-sweepAfter)))

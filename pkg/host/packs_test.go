@@ -64,7 +64,7 @@ tasks:
 		t.Fatal(err)
 	}
 	eventually(t, "the job succeeds", func() bool {
-		d, err := h.Broker().JobDetail(context.Background(), job.ID)
+		d, err := h.Broker().Views.JobDetail(context.Background(), job.ID)
 		return err == nil && d.State == apitypes.JobSucceeded
 	})
 	if got := left(t, state, job.ID, "version"); got != "handed in" {
@@ -82,7 +82,7 @@ func TestAFolderBesideADroppedFileIsPacked(t *testing.T) {
 	h, _ := serve(t, host.Options{State: state, DAGs: dags, TimeScale: 0.01})
 	id := ""
 	eventually(t, "the job succeeds", func() bool {
-		list, _, err := h.Broker().Jobs(context.Background(), "", 0)
+		list, _, err := h.Broker().Views.Jobs(context.Background(), "", 0)
 		if err != nil || len(list) != 1 {
 			return false
 		}

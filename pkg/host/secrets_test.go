@@ -78,7 +78,7 @@ run: |
 		t.Fatal(err)
 	}
 	eventually(t, "the job fails", func() bool {
-		d, err := h.Broker().JobDetail(context.Background(), job.ID)
+		d, err := h.Broker().Views.JobDetail(context.Background(), job.ID)
 		return err == nil && d.State == apitypes.JobFailed
 	})
 	nowhere()

@@ -20,7 +20,7 @@ func traced(t *testing.T, h *host.Host, file string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	job, err := h.Broker().Submit(t.Context(), broker.Submission{Spec: spec})
+	job, err := h.Broker().Users.Submit(t.Context(), broker.Submission{Spec: spec})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -49,7 +49,7 @@ func TestAFileDroppedIntoTheFolderRunsOnceAndABadOneIsExplainedBesideIt(t *testi
 	h, stop := serve(t, host.Options{State: state, DAGs: dags, TimeScale: 0.01})
 	put("bad.yaml", strings.Replace(dropped, "run:", "rum:", 1))
 	jobs := func(b *broker.Broker) []apitypes.JobView {
-		list, _, err := b.Jobs(context.Background(), "", 0)
+		list, _, err := b.Views.Jobs(context.Background(), "", 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,7 +96,7 @@ func TestARefusedFileIsTriedAgainWhenItIsTouched(t *testing.T) {
 	put(t, dags, "bad.yaml", strings.Replace(dropped, "run:", "rum:", 1))
 	h, _ := serve(t, host.Options{State: t.TempDir(), DAGs: dags, TimeScale: 0.01})
 	jobs := func() map[string]int {
-		list, _, err := h.Broker().Jobs(context.Background(), "", 0)
+		list, _, err := h.Broker().Views.Jobs(context.Background(), "", 0)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -23,7 +23,9 @@ func (h *Host) openTraces(ctx context.Context, counted prometheus.Gatherer) (*tr
 		Metrics: func(ctx context.Context, who *resource.Resource) (traces.Numbers, error) {
 			return metrics.Send(ctx, who, counted)
 		},
-		Jobs: func(ctx context.Context, id string) (*apitypes.JobDetail, error) { return h.broker.JobDetail(ctx, id) },
+		Jobs: func(ctx context.Context, id string) (*apitypes.JobDetail, error) {
+			return h.broker.Views.JobDetail(ctx, id)
+		},
 	})
 }
 

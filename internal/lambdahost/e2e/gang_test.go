@@ -20,9 +20,8 @@ func TestAGangOfAThousandIsNeverSeenInPart(t *testing.T) {
 		t.Skip("the emulated EC2 takes half a minute for each list of so many machines: TRADEWIND_LONG=1")
 	}
 	seen := &gangtest.Seen{}
-	w := deployWith(t, nil, nil, func(h *lambdahost.Host) error {
-		h.Ports.Store = gangtest.Watch{Seen: seen, Store: h.Ports.Store}
-		return nil
+	w := deployWith(t, nil, nil, func(s *lambdahost.Sandbox) {
+		s.Store = gangtest.Watch{Seen: seen, Store: s.Store}
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), hangs)
 	defer cancel()

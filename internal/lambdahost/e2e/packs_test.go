@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/internal/lambdahost/apihost"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/objects"
 	"github.com/tradewind-broker/tradewind/internal/localfiles"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
@@ -71,7 +70,7 @@ func TestCodeGoesToTheBucketPastTheFunction(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	d := objects.NewDepot(w.hosts[apihost.Name])
+	d := objects.NewDepot(w.front)
 	u, err := pack.ParseURI(tree.URI())
 	if err != nil {
 		t.Fatal(err)
@@ -113,7 +112,7 @@ func TestSecretsAreSealedInTheTable(t *testing.T) {
 	c := client.NewSigned(w.api.URL, "us-east-1", w.cfg.Credentials)
 	file := []byte("run: x\nsecrets:\n  TOKEN:\n")
 	var bad *apitypes.Problem
-	for _, given := range []string{"ssm:a", "gcpsm:projects/p/secrets/hf", "keyvault:team/hf", "kubernetes:ml/hf/token", "ssm:" + w.hosts[apihost.Name].Env.TokenKey, "ssm:/" + w.hosts[apihost.Name].Env.Deployment + "/secrets/none"} {
+	for _, given := range []string{"ssm:a", "gcpsm:projects/p/secrets/hf", "keyvault:team/hf", "kubernetes:ml/hf/token", "ssm:" + w.front.Env.TokenKey, "ssm:/" + w.front.Env.Deployment + "/secrets/none"} {
 		_, err := c.Submit(ctx, "job.yaml", "", file, map[string]string{"TOKEN": given})
 		if !errors.As(err, &bad) || bad.Status != http.StatusUnprocessableEntity || bad.Line != 3 {
 			t.Errorf("%s: %v", given, err)
@@ -123,7 +122,7 @@ func TestSecretsAreSealedInTheTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept, err := w.hosts[apihost.Name].Ports.Store.Get(ctx, record.SecretsKey(job.ID, 1))
+	kept, err := w.front.Store.Get(ctx, record.SecretsKey(job.ID, 1))
 	if err != nil || len(kept) != 1 || len(kept[0].Body) == 0 || strings.Contains(string(kept[0].Body), "hunter2") {
 		t.Errorf("%v %+v", err, kept)
 	}

@@ -217,7 +217,7 @@ func (s *Story) doomed(ctx context.Context, cluster string) error {
 	if err != nil {
 		return err
 	}
-	u := unit.NewLoader(table, time.Now, record.Config{}).NewUnit(ctx, "api")
+	u := unit.NewTransactor(table, time.Now, record.Config{}, unit.Hooks{}).NewUnit(ctx, "api")
 	cl, found, err := book.Get[record.Cluster](u, record.ClusterKey(cluster))
 	if err == nil && (!found || cl.State != record.ClusterDoomed) {
 		err = fmt.Errorf("of %s it is known that it is %q", cluster, cl.State)

@@ -126,7 +126,7 @@ func (s *Story) planToMove(ctx context.Context) (float64, error) {
 
 // PlannedToMove is what the plan in force of a job says that moving its data costs, USD: what it has beside its tasks.
 func PlannedToMove(ctx context.Context, st store.Store, id string) (float64, error) {
-	u := unit.NewLoader(st, time.Now, record.Config{}).NewUnit(ctx, "api")
+	u := unit.NewTransactor(st, time.Now, record.Config{}, unit.Hooks{}).NewUnit(ctx, "api")
 	job, found, err := book.Get[record.Job](u, record.JobKey(id))
 	if err != nil {
 		return 0, err

@@ -54,7 +54,7 @@ func (c *Checker) Final() {
 
 // waitsFor says what the broker itself says of a job's tasks that wait.
 func (c *Checker) waitsFor(s *Job) (text string) {
-	why, err := c.world.Broker().WhyWaiting(context.Background(), s.ID)
+	why, err := c.world.Broker().Views.WhyWaiting(context.Background(), s.ID)
 	if err != nil {
 		return "; why it waits: " + err.Error()
 	}
@@ -79,7 +79,7 @@ func (c *Checker) finalJob(s *Job) {
 	c.checkBudget(s)
 	c.booked(s)
 	c.deadline(s)
-	if _, err := c.world.Broker().Explain(context.Background(), s.ID); err != nil {
+	if _, err := c.world.Broker().Views.Explain(context.Background(), s.ID); err != nil {
 		c.Violatef(InvErrors, "explain %s: %v", s.ID, err)
 	}
 }
@@ -113,7 +113,7 @@ func (c *Checker) rest() {
 		}
 	}
 	b := c.world.Broker()
-	queues, err := b.Queues(context.Background())
+	queues, err := b.Views.Queues(context.Background())
 	if err != nil {
 		c.Violatef(InvErrors, "queues: %v", err)
 	}

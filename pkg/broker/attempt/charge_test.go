@@ -5,10 +5,11 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"pgregory.net/rapid"
 )
 
 // bought is a cluster of two spot machines at 0.10 USD an hour, for each of which 0.40 was bid, and for which 0.80 USD were set aside.

@@ -58,7 +58,7 @@ func (c Cloud) Terminate(ctx context.Context, cluster string) (err error) {
 		return err
 	}
 	for _, name := range pools {
-		err := c.b.Transact(ctx, fnPool, "free/"+cluster, false, func(u *unit.Unit) error {
+		err := c.b.txns.Transact(ctx, fnPool, "free/"+cluster, false, func(u *unit.Unit) error {
 			return c.b.Unassign(u, name, cluster, nil)
 		})
 		if err != nil {
@@ -71,7 +71,7 @@ func (c Cloud) Terminate(ctx context.Context, cluster string) (err error) {
 // poolsOf says in which pools a cluster may be: in that of its record, or in any. Without a cluster they are all; where
 // there was none a moment ago, without asking the store.
 func (c Cloud) poolsOf(ctx context.Context, cluster string) ([]string, error) {
-	u := c.b.NewUnit(ctx, fnPool)
+	u := c.b.txns.NewUnit(ctx, fnPool)
 	if cluster == "" {
 		err := c.b.lookForPools(ctx, u.Now)
 		return c.b.known.names(), err
@@ -116,7 +116,7 @@ func (c Cloud) Machines(ctx context.Context, cluster string) (all []cloud.Machin
 // list reads the assignments of a pool, of one cluster or of all, by cluster and rank.
 func (c Cloud) list(ctx context.Context, pool, cluster string) ([]cloud.Machine, error) {
 	parts, err := c.b.Parts(ctx, pool)
-	now := c.b.Now()
+	now := c.b.txns.Now()
 	var out []cloud.Machine
 	for _, part := range parts {
 		for _, m := range part.Machines {
@@ -129,7 +129,7 @@ func (c Cloud) list(ctx context.Context, pool, cluster string) ([]cloud.Machine,
 					Offer: apitypes.Offer{Cloud: apitypes.PoolCloud, Region: pool, InstanceType: m.Type,
 						Accelerator: use.Hold.Accelerator, AccelCount: use.Hold.Accelerators},
 				}
-				if now.Sub(part.Seen[m.ID]) > c.b.Config.Pool.LostAfter {
+				if now.Sub(part.Seen[m.ID]) > c.b.txns.Config.Pool.LostAfter {
 					x.State, x.Reason = cloud.Terminated, "not heard of since "+part.Seen[m.ID].Format(time.RFC3339)
 				}
 				out = append(out, x)
@@ -145,7 +145,7 @@ func (c Cloud) list(ctx context.Context, pool, cluster string) ([]cloud.Machine,
 // intended leaves out the assignments of attempts that are admitted and have not come to buying. What is heard of an
 // agent is heard of its machine.
 func (c Cloud) intended(ctx context.Context, all []cloud.Machine) ([]cloud.Machine, error) {
-	u := c.b.NewUnit(ctx, fnPool)
+	u := c.b.txns.NewUnit(ctx, fnPool)
 	var clusters []store.Key
 	for _, m := range all {
 		clusters = append(clusters, record.ClusterKey(m.Cluster))
@@ -159,7 +159,7 @@ func (c Cloud) intended(ctx context.Context, all []cloud.Machine) ([]cloud.Machi
 		if err != nil {
 			return nil, err
 		}
-		if m.Rank < len(cl.Nodes) && u.Now.Sub(cl.Nodes[m.Rank].Seen) <= c.b.Config.Pool.LostAfter {
+		if m.Rank < len(cl.Nodes) && u.Now.Sub(cl.Nodes[m.Rank].Seen) <= c.b.txns.Config.Pool.LostAfter {
 			m.State, m.Reason = cloud.Running, ""
 		}
 		if !waits {

@@ -25,7 +25,7 @@ func TestPoolCloudConforms(t *testing.T) {
 			return nil, err
 		}
 		for i := range 6 {
-			m := wire.PoolClaims{Pool: "lab", Machine: fmt.Sprint("m", i), Joined: b.Now()}
+			m := wire.PoolClaims{Pool: "lab", Machine: fmt.Sprint("m", i), Joined: b.txns.Now()}
 			r := wire.PoolReport{Capacity: wire.PoolCapacity{CPUs: 64, MemoryGiB: 64}}
 			if _, err := b.SyncMachine(ctx, m, r); err != nil {
 				return nil, err
@@ -38,9 +38,10 @@ func TestPoolCloudConforms(t *testing.T) {
 }
 
 func PoolBroker(now func() time.Time) *Keeper {
-	b := New(unit.NewLoader(mem.New(), now, record.DefaultConfig()), func(wire.Claims) (string, error) { return "token", nil })
-	b.Done = b.Noted
-	return b
+	known := NewKnown()
+	txns := unit.NewTransactor(mem.New(), now, record.DefaultConfig(),
+		unit.Hooks{Done: known.Committed, Conflicted: known.Conflicted})
+	return New(txns, known, func(wire.Claims) (string, error) { return "token", nil }, nil)
 }
 
 type poolHarness struct {
@@ -85,7 +86,7 @@ func (h *poolHarness) assign(ctx context.Context, spec cloud.LaunchSpec) error {
 		return nil
 	}
 	h.known[spec.Cluster] = true
-	return h.b.Transact(ctx, fnPool, "assign/"+spec.Cluster, false, func(u *unit.Unit) error {
+	return h.b.txns.Transact(ctx, fnPool, "assign/"+spec.Cluster, false, func(u *unit.Unit) error {
 		p, _, err := book.Get[record.Pool](u, record.PoolKey("lab"))
 		if err != nil {
 			return err

@@ -63,7 +63,7 @@ func machineName(pool, machine string) string {
 
 // drainPool marks the pool itself, where all of it is meant.
 func (b *Keeper) drainPool(ctx context.Context, pool, machine string, how apitypes.Drain) (p record.Pool, err error) {
-	err = b.Transact(ctx, fnPool, "drain/"+pool+"/"+b.Now().Format(time.RFC3339Nano), false, func(u *unit.Unit) error {
+	err = b.txns.Transact(ctx, fnPool, "drain/"+pool+"/"+b.txns.Now().Format(time.RFC3339Nano), false, func(u *unit.Unit) error {
 		if p, err = LoadPool(u, pool); err != nil {
 			return err
 		}
@@ -82,7 +82,7 @@ func (b *Keeper) drainPool(ctx context.Context, pool, machine string, how apityp
 // though the pool is, so that a session that knows nothing of it yet conflicts.
 func (b *Keeper) drainPartition(ctx context.Context, p record.Pool, index int, machine string,
 	how apitypes.Drain) (clusters []string, err error) {
-	err = b.Transact(ctx, fnPool, fmt.Sprintf("drain/%s/%d", p.Name, index), false, func(u *unit.Unit) error {
+	err = b.txns.Transact(ctx, fnPool, fmt.Sprintf("drain/%s/%d", p.Name, index), false, func(u *unit.Unit) error {
 		clusters = nil
 		part, _, err := book.Get[record.Partition](u, record.PartitionKey(p.Name, index))
 		if err != nil {
@@ -115,12 +115,12 @@ func (b *Keeper) drainPartition(ctx context.Context, p record.Pool, index int, m
 
 // vacate has a cluster save its work and stop, or gives it up if it has not begun.
 func (b *Keeper) vacate(ctx context.Context, id, reason string) error {
-	return b.Transact(ctx, fnPool, "vacate/"+id, false, func(u *unit.Unit) error {
+	return b.txns.Transact(ctx, fnPool, "vacate/"+id, false, func(u *unit.Unit) error {
 		l, found, err := attempt.LoadLosing(u, id)
 		if err != nil || !found {
 			return record.OrSkip(err)
 		}
-		return u.Apply(attempt.DecideVacate(l, b.Config, reason, u.Now))
+		return u.Apply(attempt.DecideVacate(l, b.txns.Config, reason, u.Now))
 	})
 }
 
@@ -139,7 +139,7 @@ func (b *Keeper) Blame(u *unit.Unit, cl record.Cluster) error {
 	for _, part := range parts {
 		for rank, host := range cl.Hosts {
 			if i, here := part.Machine(host); here && cl.Nodes[rank].Address == "" {
-				part.Machines[i].Fail("no agent of "+cl.ID+" has dialled home", b.Config.Pool.BlockFor, u.Now)
+				part.Machines[i].Fail("no agent of "+cl.ID+" has dialled home", b.txns.Config.Pool.BlockFor, u.Now)
 				d.Put(record.PartitionKey(p.Name, part.Index), part)
 			}
 		}
@@ -150,7 +150,7 @@ func (b *Keeper) Blame(u *unit.Unit, cl record.Cluster) error {
 // RemoveMachine takes a machine out of its pool; it is not let in again by what it has joined with. It fails with
 // ErrNotFound, or with ErrPoolBusy while something holds it.
 func (b *Keeper) RemoveMachine(ctx context.Context, pool, machine string) error {
-	return b.Transact(ctx, fnPool, "remove/"+pool+"/"+machine, false, func(u *unit.Unit) error {
+	return b.txns.Transact(ctx, fnPool, "remove/"+pool+"/"+machine, false, func(u *unit.Unit) error {
 		p, err := LoadPool(u, pool)
 		if err != nil {
 			return err
@@ -169,7 +169,7 @@ func (b *Keeper) RemoveMachine(ctx context.Context, pool, machine string) error 
 		}
 		part.Machines = slices.Delete(part.Machines, i, i+1)
 		part.Removed = slices.DeleteFunc(part.Removed, func(x record.RemovedMachine) bool {
-			return x.ID == machine || u.Now.Sub(x.At) > b.Config.TokenFor
+			return x.ID == machine || u.Now.Sub(x.At) > b.txns.Config.TokenFor
 		})
 		part.Removed = append(part.Removed, record.RemovedMachine{ID: machine, At: u.Now})
 		var d record.Decision

@@ -51,11 +51,11 @@ func (b *Keeper) SyncMachine(ctx context.Context, m wire.PoolClaims,
 	if err := check(m.Machine, r); err != nil {
 		return o, err
 	}
-	err = b.Transact(ctx, fnPool, "sync/"+m.Pool+"/"+m.Machine, false, func(u *unit.Unit) error {
+	err = b.txns.Transact(ctx, fnPool, "sync/"+m.Pool+"/"+m.Machine, false, func(u *unit.Unit) error {
 		return u.Draft(func(d *book.Draft) (err error) {
-			s := syncing{cfg: b.Config, tokens: b.tokens, u: d, claims: m, report: r}
-			if b.Follows != nil && r.Labels[record.LabelWindow] != "" {
-				s.window, s.shut = session.WindowClosed(b.Follows(ctx), r.Labels, u.Now)
+			s := syncing{cfg: b.txns.Config, tokens: b.tokens, u: d, claims: m, report: r}
+			if b.policy != nil && r.Labels[record.LabelWindow] != "" {
+				s.window, s.shut = session.WindowClosed(b.policy(ctx), r.Labels, u.Now)
 			}
 			if err := s.load(); err != nil {
 				return err

@@ -18,7 +18,7 @@ import (
 // takes it, once.
 func TestAnUpdateThatWasPassedOverGoesOn(t *testing.T) {
 	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
-	l := unit.NewLoader(mem.New(), func() time.Time { return now }, record.DefaultConfig())
+	l := unit.NewTransactor(mem.New(), func() time.Time { return now }, record.DefaultConfig(), unit.Hooks{})
 	spec := &dag.Job{Name: "j", Tasks: []dag.Task{
 		{Name: "web.0", Run: "x", Nodes: 1, Service: &dag.Service{Of: "web"}},
 		{Name: "web.1", Run: "x", Nodes: 1, Service: &dag.Service{Of: "web"}},
@@ -94,7 +94,7 @@ func TestAnUpdateThatWasPassedOverGoesOn(t *testing.T) {
 // planned by it all the same, unless the file now says how long it runs.
 func TestAnUpdateKeepsWhatWasLearnedOfOtherTasks(t *testing.T) {
 	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
-	l := unit.NewLoader(mem.New(), func() time.Time { return now }, record.DefaultConfig())
+	l := unit.NewTransactor(mem.New(), func() time.Time { return now }, record.DefaultConfig(), unit.Hooks{})
 	file := func(image string, loads time.Duration) *dag.Job {
 		return &dag.Job{Name: "j", Tasks: []dag.Task{
 			{Name: "web.0", Run: image, Nodes: 1, Service: &dag.Service{Of: "web"}},

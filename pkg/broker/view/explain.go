@@ -41,7 +41,7 @@ func (b *Views) ExplainPart(ctx context.Context, id string, p Part) (*apitypes.S
 	}
 	for _, t := range detail.TaskList {
 		if t.Waits != "" {
-			s.add(b.Now(), "waits", t.Name, t.Waits)
+			s.add(b.txns.Now(), "waits", t.Name, t.Waits)
 		}
 	}
 	for _, a := range detail.Attempts {
@@ -67,7 +67,7 @@ func (b *Views) ExplainPart(ctx context.Context, id string, p Part) (*apitypes.S
 		}
 		s.add(detail.Finished, "finished", "", text)
 	case detail.State == apitypes.JobWaiting:
-		s.add(b.Now(), "waiting", "", detail.Reason)
+		s.add(b.txns.Now(), "waiting", "", detail.Reason)
 	}
 	if detail.plan != nil && p.From == 0 {
 		for _, note := range detail.plan.Notes {
@@ -101,7 +101,7 @@ func (b *Views) closed(ctx context.Context, s *story, detail *Look) error {
 		name = q.Parent
 	}
 	if detail.plan != nil && err == nil {
-		s.poor(all, detail, b.Now())
+		s.poor(all, detail, b.txns.Now())
 	}
 	return err
 }

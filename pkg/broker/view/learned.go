@@ -9,7 +9,7 @@ import (
 
 // Learned is what earlier jobs of a name have shown of their tasks; of a name that no job had it is empty.
 func (b *Views) Learned(ctx context.Context, job string) (apitypes.History, error) {
-	h, err := history.Known(b.NewUnit(ctx, "api"), job)
+	h, err := history.Known(b.txns.NewUnit(ctx, "api"), job)
 	if h.Tasks == nil {
 		h.Job, h.Tasks = job, map[string]map[string]apitypes.RunTimes{}
 	}

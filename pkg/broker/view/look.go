@@ -64,7 +64,7 @@ func (b *Views) JobSince(ctx context.Context, id string, was *Look) (*Look, erro
 // look reads in the order in which a task ends, its phase before its machines and these before its history: what is
 // over and without machines by the first two does not change after the third.
 func (b *Views) look(ctx context.Context, id string, p Part, was *Look) (*Look, error) {
-	u := b.NewUnit(ctx, "api")
+	u := b.txns.NewUnit(ctx, "api")
 	if err := u.Preload(record.JobKey(id), record.ProgressKey(id), record.LedgerKey(id)); err != nil {
 		return nil, err
 	}
@@ -93,7 +93,7 @@ func (b *Views) look(ctx context.Context, id string, p Part, was *Look) (*Look, 
 	if open, ok := s.open(was); ok && 10*len(open) <= job.Tasks {
 		err = s.again(u, job, open, was.seen)
 	} else {
-		err = s.read(ctx, b.Store, id, from, to)
+		err = s.read(ctx, b.txns.Store, id, from, to)
 	}
 	if err != nil {
 		return nil, err
@@ -274,7 +274,7 @@ func (b *Views) tellWaits(u *unit.Unit, job record.Job, tasks []record.Task, vie
 		if t.WaitSince.IsZero() {
 			continue
 		}
-		w, err := bid.LoadWaiting(u, b.Config, job, t)
+		w, err := bid.LoadWaiting(u, b.txns.Config, job, t)
 		if err != nil {
 			return err
 		}

@@ -21,7 +21,7 @@ const bidJobs = 200
 // Markets lists up to limit spot markets of which something is known, by name, from after one on. next is where the
 // list goes on, "" where it does not.
 func (b *Views) Markets(ctx context.Context, after string, limit int) (views []apitypes.MarketView, next string, err error) {
-	lines, more, err := b.Store.Query(ctx, record.PartMarket, "", store.Page{After: after, Limit: limit})
+	lines, more, err := b.txns.Store.Query(ctx, record.PartMarket, "", store.Page{After: after, Limit: limit})
 	if err != nil {
 		return nil, "", err
 	}
@@ -61,7 +61,7 @@ func marketView(m record.MarketRecord, bids []apitypes.Bid) apitypes.MarketView 
 
 // bids are those of the machines that jobs hold now, by market.
 func (b *Views) bids(ctx context.Context) (map[string][]apitypes.Bid, error) {
-	u := b.NewUnit(ctx, "api")
+	u := b.txns.NewUnit(ctx, "api")
 	active, err := book.List[record.JobIndex](u, record.PartActive, "", bidJobs)
 	if err != nil {
 		return nil, err
@@ -103,7 +103,7 @@ func (b *Views) bids(ctx context.Context) (map[string][]apitypes.Bid, error) {
 // PastPrices is how the prices of some spot markets went, in the order in which they are asked for: their last changes,
 // the oldest first.
 func (b *Views) PastPrices(ctx context.Context, offers []string) ([]record.PastPrices, error) {
-	u := b.NewUnit(ctx, "api")
+	u := b.txns.NewUnit(ctx, "api")
 	keys := make([]store.Key, len(offers))
 	for i, o := range offers {
 		keys[i] = record.PastPricesKey(record.MarketID(o))

@@ -15,7 +15,7 @@ import (
 
 // Pools lists the pools with their machines and what runs on them.
 func (b *Views) Pools(ctx context.Context) ([]apitypes.PoolView, error) {
-	u := b.NewUnit(ctx, "api")
+	u := b.txns.NewUnit(ctx, "api")
 	pools, err := book.List[record.Pool](u, record.PartPools, "", 0)
 	if err != nil {
 		return nil, err
@@ -33,7 +33,7 @@ func (b *Views) Pools(ctx context.Context) ([]apitypes.PoolView, error) {
 
 // PoolView loads a pool with its machines. It fails with ErrNotFound.
 func (b *Views) PoolView(ctx context.Context, name string) (apitypes.PoolView, error) {
-	u := b.NewUnit(ctx, "api")
+	u := b.txns.NewUnit(ctx, "api")
 	p, err := pool.LoadPool(u, name)
 	if err != nil {
 		return apitypes.PoolView{}, err
@@ -46,7 +46,7 @@ func (b *Views) poolView(u *unit.Unit, p record.Pool) (apitypes.PoolView, error)
 		Name: p.Name, Place: p.Place, USDPerHour: p.USDPerHour, Partitions: p.Partitions, Description: p.Description,
 		Draining: p.Draining, Created: p.Created, Machines: []apitypes.MachineView{},
 	}
-	parts, err := b.Parts(u.Ctx, p.Name)
+	parts, err := b.pools.Parts(u.Ctx, p.Name)
 	if err != nil {
 		return v, err
 	}
@@ -67,7 +67,7 @@ func (b *Views) poolView(u *unit.Unit, p record.Pool) (apitypes.PoolView, error)
 
 func (b *Views) machineView(u *unit.Unit, m record.PoolMachine, seen time.Time) (apitypes.MachineView, error) {
 	v := apitypes.MachineView{
-		ID: m.ID, Type: m.Type, State: m.State(seen, b.Config.Pool, u.Now), Labels: m.Labels, Capacity: m.Capacity,
+		ID: m.ID, Type: m.Type, State: m.State(seen, b.txns.Config.Pool, u.Now), Labels: m.Labels, Capacity: m.Capacity,
 		Used: m.Used(), Joined: m.Joined, Seen: seen, Tasks: []apitypes.MachineTask{},
 	}
 	if u.Now.Before(m.BlockedUntil) {

@@ -22,10 +22,10 @@ const (
 // Usage tells what the queues held in the last hours. It is summed up from the attempts of the newest jobs, so nothing
 // is written for it: what was held is known for as long as the jobs are.
 func (b *Views) Usage(ctx context.Context, last time.Duration) (apitypes.Usage, error) {
-	u := b.NewUnit(ctx, "api")
+	u := b.txns.NewUnit(ctx, "api")
 	from := u.Now.Add(-last)
 	sum := newHeld(from, u.Now)
-	lines, more, err := b.Store.Query(ctx, record.PartJobs, "", store.Page{Limit: usageJobs})
+	lines, more, err := b.txns.Store.Query(ctx, record.PartJobs, "", store.Page{Limit: usageJobs})
 	if err != nil {
 		return apitypes.Usage{}, err
 	}

@@ -4,20 +4,28 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
+	"github.com/tradewind-broker/tradewind/pkg/broker/admission"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/pool"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/session"
 	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// Views shows what is recorded to people and programs.
-type Views struct{ *pool.Keeper }
+// Views shows what is recorded to people and programs. It changes nothing.
+type Views struct {
+	txns     *unit.Transactor
+	pools    *pool.Keeper
+	sessions *admission.Runner
+}
+
+// New makes the views of the records that txns reads.
+func New(txns *unit.Transactor, pools *pool.Keeper, sessions *admission.Runner) *Views {
+	return &Views{txns: txns, pools: pools, sessions: sessions}
+}
 
 // StateOf is a job's state as users see it: suspending is beside a job's own, which goes on.
 func StateOf(job record.Job, ledger record.Ledger) apitypes.JobState {
@@ -36,7 +44,7 @@ const jobsAtOnce = 33
 // Jobs lists up to limit jobs, the newest first, of those after the place where an earlier list ended; "" begins. next
 // is the place where this one ends, "" when there are no more.
 func (b *Views) Jobs(ctx context.Context, after string, limit int) (views []apitypes.JobView, next string, err error) {
-	lines, more, err := b.Store.Query(ctx, record.PartJobs, "", store.Page{After: after, Limit: limit})
+	lines, more, err := b.txns.Store.Query(ctx, record.PartJobs, "", store.Page{After: after, Limit: limit})
 	if err != nil {
 		return nil, "", err
 	}
@@ -45,7 +53,7 @@ func (b *Views) Jobs(ctx context.Context, after string, limit int) (views []apit
 	}
 	views = make([]apitypes.JobView, 0, len(lines))
 	for some := range slices.Chunk(lines, jobsAtOnce) {
-		u := b.NewUnit(ctx, "api")
+		u := b.txns.NewUnit(ctx, "api")
 		var keys []store.Key
 		for _, line := range some {
 			_, id, _ := strings.Cut(line.Key.Sort, "#")
@@ -83,7 +91,7 @@ func LoadJob(u *unit.Unit, id string) (record.Job, error) {
 
 // JobView loads what users see of a job. It fails with ErrNotFound.
 func (b *Views) JobView(ctx context.Context, id string) (v apitypes.JobView, err error) {
-	u := b.NewUnit(ctx, "api")
+	u := b.txns.NewUnit(ctx, "api")
 	job, err := LoadJob(u, id)
 	if err == nil {
 		v, _, err = b.viewOf(u, job)
@@ -93,7 +101,7 @@ func (b *Views) JobView(ctx context.Context, id string) (v apitypes.JobView, err
 
 // Document is what an API made a job of; "" of other jobs. It fails with ErrNotFound.
 func (b *Views) Document(ctx context.Context, id string) (string, error) {
-	u := b.NewUnit(ctx, "api")
+	u := b.txns.NewUnit(ctx, "api")
 	job, err := LoadJob(u, id)
 	if err != nil {
 		return "", err
@@ -191,31 +199,20 @@ func taskViews(job record.Job, spec *dag.Job, plan *record.Plan, tasks []record.
 
 // Queues lists the queues that were configured or used.
 func (b *Views) Queues(ctx context.Context) ([]apitypes.Queue, error) {
-	u := b.NewUnit(ctx, "api")
+	u := b.txns.NewUnit(ctx, "api")
 	queues, err := book.List[apitypes.Queue](u, record.PartQueues, "", 0)
 	record.Months(queues, u.Now)
 	return queues, err
 }
 
-// SetQueue creates a queue or changes its settings; what is in use stays as it is. It fails with ErrQueue.
-func (b *Views) SetQueue(ctx context.Context, name string, s record.QueueSettings) error {
-	return b.Transact(ctx, "api", "queue/"+name+"/"+b.Now().Format(time.RFC3339Nano), false, func(u *unit.Unit) error {
-		d, err := session.DecideSetQueue(u, b.Config, name, s)
-		if err != nil {
-			return err
-		}
-		return u.Apply(d)
-	})
-}
-
 // Waiting lists up to limit tasks of a queue that wait, in the order in which they will be admitted.
 func (b *Views) Waiting(ctx context.Context, queue string, limit int) ([]apitypes.Waiting, error) {
-	return book.List[apitypes.Waiting](b.NewUnit(ctx, "api"), record.WaitPart(queue), "wait#", limit)
+	return book.List[apitypes.Waiting](b.txns.NewUnit(ctx, "api"), record.WaitPart(queue), "wait#", limit)
 }
 
 // Blocks lists the locations that are not tried now.
 func (b *Views) Blocks(ctx context.Context) ([]apitypes.Block, error) {
-	u := b.NewUnit(ctx, "api")
+	u := b.txns.NewUnit(ctx, "api")
 	all, err := book.List[apitypes.Block](u, record.PartBlocks, "", 0)
 	return slices.DeleteFunc(all, func(k apitypes.Block) bool { return !k.Until.After(u.Now) }), err
 }

@@ -13,7 +13,7 @@ func (b *Views) visits(ctx context.Context, s *story, d *Look, from int) error {
 	if len(d.TaskList) == 0 {
 		return nil
 	}
-	all, err := between[record.Visit](ctx, b.Store, d.ID, "visit#", from, from+len(d.TaskList))
+	all, err := between[record.Visit](ctx, b.txns.Store, d.ID, "visit#", from, from+len(d.TaskList))
 	if err != nil {
 		return err
 	}

@@ -181,14 +181,14 @@ func TestBrokerOnDynamo(t *testing.T) {
 	b := broker.New(record.DefaultConfig(), broker.Ports{
 		Store: st, Bus: bs, Clouds: clouds, Planner: planner.New(c, moves, planner.DefaultOptions()),
 		Tokens: func(wire.Claims) (string, error) { return "token", nil }, Now: time.Now, Hook: done,
-		Changed: agents.Changed, Committed: func() { engine.Wake() }, Log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})),
+		Changed: agents.Changed, Committed: func(context.Context, []store.Event) { engine.Wake() }, Log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	agents.Broker = b
-	engine = host.NewEngine(b, bs, slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})))
+	engine = host.NewEngine(b.Functions, bs, slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})))
 	var running sync.WaitGroup
 	running.Go(func() { _ = engine.Run(ctx) })
 	running.Go(func() { _ = agents.Run(ctx, 8) })
-	job, err := b.Submit(ctx, broker.Submission{Spec: layered(layers, width), Token: "1"})
+	job, err := b.Users.Submit(ctx, broker.Submission{Spec: layered(layers, width), Token: "1"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -51,7 +51,7 @@ func FromImage(image map[string]types.AttributeValue) (p Pending, ok bool, err e
 // Feed is the store for a relay that gets its events from the stream: its outbox holds only those events, so that
 // the relay's only requests are those that remove published events, 25 transactions at a time.
 //
-//	n, err := broker.New(cfg, broker.Ports{Store: s.Feed(pending...), …}).Relay(ctx)
+//	n, err := outbox.Relay{Store: s.Feed(pending...), …}.All(ctx)
 type Feed struct {
 	*Store
 	mu      sync.Mutex

@@ -1,6 +1,7 @@
 package lambdahost
 
 import (
+	"log/slog"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -11,25 +12,32 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 	busaws "github.com/tradewind-broker/tradewind/pkg/bus/aws"
+	"github.com/tradewind-broker/tradewind/pkg/store/dynamo"
 )
 
-// Queues is the part that knows bus and queues.
-func Queues(h *Host) error {
-	cfg := busaws.Config{
-		EventBus: h.Env.Bus, QueuePrefix: h.Env.QueuePrefix, QueueURLs: h.Env.QueueURLs, Bucket: h.Env.WorkBucket,
-		Queues: QueueRules(), Route: events.Routes(), Announce: h.Env.Announce,
-		EventBridge: eventbridge.NewFromConfig(h.AWS), SQS: sqs.NewFromConfig(h.AWS),
-		S3: s3.NewFromConfig(h.AWS, S3Options(h.AWS)),
-	}
-	b, err := busaws.New(cfg)
+// connect makes the clients of the deployment's table and queues.
+func connect(env Env, cfg aws.Config, log *slog.Logger, now func() time.Time) (a adapters, err error) {
+	table, err := dynamo.New(cfg, env.Table, dynamo.Options{Log: log, Now: now})
 	if err != nil {
-		return err
+		return a, err
 	}
-	cfg.Announce = nil // the relay does
-	urgent, err := busaws.New(cfg)
-	h.Ports.Bus, h.Queue, h.Urgent = b, b, urgent
-	return err
+	of := busaws.Config{
+		EventBus: env.Bus, QueuePrefix: env.QueuePrefix, QueueURLs: env.QueueURLs, Bucket: env.WorkBucket,
+		Queues: QueueRules(), Route: events.Routes(), Announce: env.Announce,
+		EventBridge: eventbridge.NewFromConfig(cfg), SQS: sqs.NewFromConfig(cfg),
+		S3: s3.NewFromConfig(cfg, S3Options(cfg)),
+	}
+	b, err := busaws.New(of)
+	if err != nil {
+		return a, err
+	}
+	of.Announce = nil // the relay does
+	urgent, err := busaws.New(of)
+	return adapters{store: table, outbox: table, bus: b, queue: b, urgent: urgent}, err
 }
+
+// S3 makes a client of S3.
+func (s *Sandbox) S3() *s3.Client { return s3.NewFromConfig(s.AWS, S3Options(s.AWS)) }
 
 // S3Options suit S3 and its emulators, which have no host for each bucket. The SDK would tell the log of every object
 // without a checksum.

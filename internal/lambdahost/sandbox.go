@@ -19,38 +19,45 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
 // Namespace of the deployment's metrics.
 const Namespace = "Tradewind"
 
-// Host is one sandbox: what a function needs, made once and used for every request that comes to it.
-type Host struct {
-	Env    Env
-	AWS    aws.Config
-	Config record.Config
-	// Ports are what parts bring in; Broker is made of them when all have.
-	Ports   broker.Ports
-	Broker  *broker.Broker
-	Decoder Decoder
-	Queue   Queue
-	// After runs once a batch was handled, for what depends on the state it left. Its failure has the batch come again.
-	After  func(ctx context.Context) error
-	Outbox Outbox
-	// Urgent is told at once of what cannot wait for the relay, and announces nothing; nil is nobody.
-	Urgent Publisher
+// Sandbox is one process of a function: its environment, its log and metrics, and its connections to the table and the
+// queues, which every function has. It is complete when it is made and does not change: constructors of other adapters
+// take what they need from it, in any order.
+type Sandbox struct {
+	Function string
+	Env      Env
+	AWS      aws.Config
+	Config   record.Config
+	Log      *slog.Logger
+	Now      func() time.Time
+	// Store is the table. It counts conflicts, and drops events that nobody hears.
+	Store  store.Store
+	Outbox Outbox // of the table's stream
+	Bus    bus.Bus
+	Queue  Queue
 
-	fn      string
-	log     *slog.Logger
+	urgent  Publisher
 	metrics *emf.Writer
-	count   counts
-	current atomic.Pointer[base.Invocation]
-	now     func() time.Time
-	shared  map[any]any
+	count   *counts
+	current *atomic.Pointer[base.Invocation]
+}
+
+// adapters are the connections to the table and the queues that a sandbox is made with.
+type adapters struct {
+	store  store.Store
+	outbox Outbox
+	bus    bus.Bus
+	queue  Queue
+	// urgent gets at once the events that cannot wait for the relay, and announces none; nil has them wait.
+	urgent Publisher
 }
 
 // Publisher sends events to the queues of the functions that react to them.
@@ -58,48 +65,44 @@ type Publisher interface {
 	Publish(ctx context.Context, messages ...bus.Message) error
 }
 
-// Shared returns what parts of the host share by a key, which the first of them makes.
-func Shared[T any](h *Host, key any, make func() T) T {
-	if known, ok := h.shared[key]; ok {
-		return known.(T)
-	}
-	it := make()
-	h.shared[key] = it
-	return it
+// Open makes the sandbox of a function on the deployment's table and queues. It makes clients and no request: what
+// start-up waits for, every first request waits for.
+func Open(fn string, env Env, cfg aws.Config, out io.Writer) (*Sandbox, error) {
+	return open(fn, env, cfg, out, time.Now, connect)
 }
 
-// Part brings in what one function needs beside store and bus. It makes clients and calls nobody: what start-up waits
-// for, every first request waits for.
-type Part func(h *Host) error
-
-// New makes the host of a function, from its environment and AWS configuration.
-func New(fn string, env Env, cfg aws.Config, out io.Writer, parts ...Part) (*Host, error) {
-	h := &Host{Env: env, AWS: cfg, Config: brokerConfig(env), fn: fn, metrics: emf.New(out, Namespace), now: time.Now,
-		shared: map[any]any{}}
-	h.log = base.NewLog(out, env.LogLevel, fn, &h.current)
-	h.Ports.Log, h.Ports.Now = h.log, h.now
-	for _, part := range parts {
-		if err := part(h); err != nil {
-			return nil, err
-		}
-	}
-	if h.Ports.Store != nil {
-		h.Ports.Store = quiet.New(countingStore{h.Ports.Store, &h.count}, h.Env.Announce...)
-	}
-	for name, c := range h.Ports.Clouds {
-		h.Ports.Clouds[name] = countingCloud{c, &h.count}
-	}
-	if err := h.Ports.Check(fn); err != nil {
+// open makes a sandbox with the adapters that connect makes by its log and clock.
+func open(fn string, env Env, cfg aws.Config, out io.Writer, now func() time.Time,
+	connect func(Env, aws.Config, *slog.Logger, func() time.Time) (adapters, error)) (*Sandbox, error) {
+	var current atomic.Pointer[base.Invocation]
+	count := &counts{}
+	log := base.NewLog(out, env.LogLevel, fn, &current)
+	a, err := connect(env, cfg, log, now)
+	if err != nil {
 		return nil, err
 	}
-	h.Broker = broker.New(h.Config, h.Ports)
-	done := h.Broker.Done
-	h.Broker.Done = func(u *unit.Unit) {
-		done(u)
-		h.hurry(u)
-	}
-	return h, nil
+	return &Sandbox{
+		Function: fn, Env: env, AWS: cfg, Config: brokerConfig(env), Log: log, Now: now,
+		Store: quiet.New(countingStore{a.store, count}, env.Announce...), Outbox: a.outbox, Bus: a.bus, Queue: a.queue,
+		urgent: a.urgent, metrics: emf.New(out, Namespace), count: count, current: &current,
+	}, nil
 }
+
+// Ports are the broker's ports that every function has. Functions add theirs.
+func (s *Sandbox) Ports() broker.Ports {
+	return broker.Ports{Store: s.Store, Bus: s.Bus, Log: s.Log, Now: s.Now, Committed: s.hurry}
+}
+
+// Broker makes the function's broker. It fails when the function lacks a port.
+func (s *Sandbox) Broker(ports broker.Ports) (*broker.Broker, error) {
+	if err := ports.Check(s.Function); err != nil {
+		return nil, err
+	}
+	return broker.New(s.Config, ports), nil
+}
+
+// Counted counts the launches and refusals of a cloud.
+func (s *Sandbox) Counted(c cloud.Cloud) cloud.Cloud { return countingCloud{c, s.count} }
 
 // How often agents call, if nothing else is said. A request of theirs costs some two millionths of a dollar, and an
 // hour of a small machine a hundredth of one. That a machine is gone EC2 tells by itself, and of a notice its agent
@@ -151,8 +154,8 @@ func Stores(env Env) record.Stores {
 	return s
 }
 
-// FromEnvironment makes the host of a function from the process's own environment.
-func FromEnvironment(fn string, parts ...Part) (*Host, error) {
+// FromEnvironment makes the sandbox of a function from the process's own environment.
+func FromEnvironment(fn string) (*Sandbox, error) {
 	env, err := LoadEnv(os.Getenv)
 	if err != nil {
 		return nil, err
@@ -161,16 +164,16 @@ func FromEnvironment(fn string, parts ...Part) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	return New(fn, env, cfg, os.Stdout, parts...)
+	return Open(fn, env, cfg, os.Stdout)
 }
 
-// Idle says that no work is open: no job that is not over, no event unpublished, no machine of ours, no message in
-// another function's queue.
-func (h *Host) Idle(ctx context.Context) (bool, error) {
-	if idle, err := h.Broker.Idle(ctx); err != nil || !idle {
+// Idle says that no work is open: no job that is not over, no event unpublished, no machine of ours on the clouds, no
+// message in another function's queue.
+func (s *Sandbox) Idle(ctx context.Context, f *broker.Functions, clouds map[string]cloud.Cloud) (bool, error) {
+	if idle, err := f.Idle(ctx); err != nil || !idle {
 		return false, err
 	}
-	for _, c := range h.Ports.Clouds {
+	for _, c := range clouds {
 		machines, err := c.Machines(ctx, "")
 		if err != nil {
 			return false, err
@@ -179,11 +182,11 @@ func (h *Host) Idle(ctx context.Context) (bool, error) {
 			return false, nil
 		}
 	}
-	for _, fn := range h.Env.Mappings {
-		if fn == h.fn {
+	for _, fn := range s.Env.Mappings {
+		if fn == s.Function {
 			continue // holds the message that is being handled
 		}
-		if n, err := h.Ports.Bus.Depth(ctx, fn); err != nil || n > 0 {
+		if n, err := s.Bus.Depth(ctx, fn); err != nil || n > 0 {
 			return false, err
 		}
 	}
@@ -191,19 +194,16 @@ func (h *Host) Idle(ctx context.Context) (bool, error) {
 }
 
 // BuyIn are the regions in which machines are bought.
-func (h *Host) BuyIn() []string {
-	if len(h.Env.Regions) > 0 {
-		return h.Env.Regions
+func (s *Sandbox) BuyIn() []string {
+	if len(s.Env.Regions) > 0 {
+		return s.Env.Regions
 	}
-	return []string{h.AWS.Region}
+	return []string{s.AWS.Region}
 }
 
-// Log is the function's log.
-func (h *Host) Log() *slog.Logger { return h.log }
-
 // Begin notes the request that the sandbox works on; done writes its metrics.
-func (h *Host) Begin(ctx context.Context) (done func()) {
+func (s *Sandbox) Begin(ctx context.Context) (done func()) {
 	i := base.InvocationOf(ctx)
-	h.current.Store(i)
-	return func() { h.flush(i) }
+	s.current.Store(i)
+	return func() { s.flush(i) }
 }
