@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// gangs is a model of so many gangs of two tasks of an hour, with a candidate at each of some sites, beside one task of
-// ten hours that nothing else matters to.
+// gangs is a model of so many gangs of two tasks of an hour, with a candidate at each of some sites, beside one task
+// of ten hours that nothing else matters to.
 func gangs(n, sites int, candidate func(site int) optimizer.Candidate) *optimizer.Model {
 	m := &optimizer.Model{Objective: optimizer.Makespan, Tasks: []optimizer.Task{
 		{ID: "long", Candidates: []optimizer.Candidate{{ID: "c", USD: 1, Hours: 10}}},
@@ -95,7 +95,8 @@ func TestGangsHeedTheContext(t *testing.T) {
 }
 
 // What a model with groups or a spread lacks is never said to be more than it is: with the least that is named, or
-// less, there may be a plan, and it is not said that there are no candidates where there is a plan without the limits.
+// less, there may be a plan, and it is not said that there are no candidates where there is a plan without the
+// limits.
 func TestReasonsOfGroupsAreLowerBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m, kept := groupedModel, isTogether

@@ -108,8 +108,8 @@ func (l *layout) longest() (most float64) {
 	return most
 }
 
-// lay finds the sites of a group, and their bounds. Those at which it is beyond a limit whatever the others do are left
-// out, unless all are.
+// lay finds the sites of a group, and their bounds. Those at which it is beyond a limit whatever the others do are
+// left out, unless all are.
 func (t *together) lay(g *group, l *layout) {
 	count := map[string]int{}
 	for n, task := range g.tasks {

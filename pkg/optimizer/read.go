@@ -13,9 +13,9 @@ import (
 // unknown, repeated and missing fields, trailing text and anything that
 // [Model.Validate] refuses are a *[ModelError] that names the field;
 // "deadlineHours", "budgetUSD" and "carbonCapKg" alone may be left out or null, a
-// candidate's "kgCO2", "site" and "zone" and the lists "together" and "spread" may be left out, and a list may be null
-// for empty. Memory is bounded by a small multiple of the text's size, itself at most
-// [MaxModelBytes]. An error of r is returned wrapped.
+// candidate's "kgCO2", "site" and "zone" and the lists "together" and "spread" may be left out, and a list may be
+// null for empty. Memory is bounded by a small multiple of the text's size, itself at most [MaxModelBytes]. An error
+// of r is returned wrapped.
 func ReadModel(r io.Reader) (*Model, error) {
 	limited := &io.LimitedReader{R: r, N: MaxModelBytes}
 	p := parser{strict.New(limited)}

@@ -182,10 +182,10 @@ func (s *solver) solveMakespan() (*Solution, error) {
 // thriftyWork is what thrifty may take for a plan that was found at once: some milliseconds.
 const thriftyWork = 2_000_000
 
-// thrifty is the answer with the cheapest plan that is found among those that are as fast: moving one task of a plan at
-// a time, as fastest does, misses those for which several have to move together. cheap is the cheapest plan of all,
-// where it is known already. The search takes no more than the proof of the makespan did, or thriftyWork: a cost within
-// a makespan can be far harder to prove than the makespan, and nobody waits for a tie to be broken.
+// thrifty is the answer with the cheapest plan that is found among those that are as fast: moving one task of a plan
+// at a time, as fastest does, misses those for which several have to move together. cheap is the cheapest plan of
+// all, where it is known already. The search takes no more than the proof of the makespan did, or thriftyWork: a cost
+// within a makespan can be far harder to prove than the makespan, and nobody waits for a tie to be broken.
 func (s *solver) thrifty(fast answer, cheap *answer) answer {
 	if fast.plan == nil || s.meter.Stopped {
 		return fast

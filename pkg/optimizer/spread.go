@@ -13,9 +13,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/search"
 )
 
-// A model whose tasks are spread is solved first as if they were not. Where a plan has too many machines of a group at
-// one site, the first of its tasks there is to leave the site, or it stays and the second is to leave, and so on: one
-// of them has to, so no plan is lost, and no two of these ways have a plan in common. Each is a model with fewer
+// A model whose tasks are spread is solved first as if they were not. Where a plan has too many machines of a group
+// at one site, the first of its tasks there is to leave the site, or it stays and the second is to leave, and so on:
+// one of them has to, so no plan is lost, and no two of these ways have a plan in common. Each is a model with fewer
 // candidates, and its objective is no better, so that the ways are taken in the order of their bounds until the next
 // is no better than the best plan that keeps to all rules. Of tasks that are alike in all that matters it is enough
 // that the first leaves.
@@ -117,8 +117,8 @@ type spreadGroup struct {
 	tasks []int
 }
 
-// branch is a model with fewer candidates: of the tasks that have lost some, which are left; and the plan that is best
-// there as far as its groups are not looked at.
+// branch is a model with fewer candidates: of the tasks that have lost some, which are left; and the plan that is
+// best there as far as its groups are not looked at.
 type branch struct {
 	left  map[int][]int
 	sol   *Solution
@@ -179,8 +179,9 @@ func solveSpread(m *Model, hint []int, th search.Thresholds, meter *search.Meter
 	return s.answer()
 }
 
-// try solves a branch. A plan that keeps to all rules is one of the model's, and what else there is in the branch is no
-// better; any other opens the branch. bound is what is known of it already: of the branch that it is a part of, or 0.
+// try solves a branch. A plan that keeps to all rules is one of the model's, and what else there is in the branch is
+// no better; any other opens the branch. bound is what is known of it already: of the branch that it is a part of, or
+// 0.
 func (s *spread) try(left map[int][]int, bound float64) error {
 	for i := range s.m.Tasks {
 		if of, cut := left[i]; cut && len(of) == 0 {

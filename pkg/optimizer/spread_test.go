@@ -158,8 +158,8 @@ func TestSpreadPlansAgreeWithBruteForce(t *testing.T) {
 	}
 }
 
-// TestASearchThatIsStoppedKeepsToTheRules: whatever little work it may do, a plan that it gives keeps to the rules, and
-// its bound is none that a plan is below.
+// TestASearchThatIsStoppedKeepsToTheRules: whatever little work it may do, a plan that it gives keeps to the rules,
+// and its bound is none that a plan is below.
 func TestASearchThatIsStoppedKeepsToTheRules(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := spreadModel(t)

@@ -14,9 +14,10 @@ import (
 
 // A model with groups of tasks that are placed together is solved once for each way to choose their sites that could
 // still give a better plan: with its sites given, a model has no groups. Ways are taken by a bound on their objective
-// that leaves out what moves, the least first, until the next bound is no less than the best plan's objective. As what
-// moves costs little beside what runs, that is after a few. Of ways that can only be as good, those that may be cheaper
-// are taken after that, by their costs. Sites at which a group alone is beyond a limit are left out from the start.
+// that leaves out what moves, the least first, until the next bound is no less than the best plan's objective. As
+// what moves costs little beside what runs, that is after a few. Of ways that can only be as good, those that may be
+// cheaper are taken after that, by their costs. Sites at which a group alone is beyond a limit are left out from the
+// start.
 
 // site of a candidate is what its group has in common there.
 func (m *Model) site(c *Candidate) string {
@@ -192,8 +193,8 @@ func (t *together) search() error {
 // mostHopeless is how many ways are tried of a model that has no plan for certain, to say what would do.
 const mostHopeless = 64
 
-// mostTies is how many ways are looked at that can only be as good as the best plan's, but cheaper; mostPassed how many
-// are passed over for that, as they are not as good.
+// mostTies is how many ways are looked at that can only be as good as the best plan's, but cheaper; mostPassed how
+// many are passed over for that, as they are not as good.
 const (
 	mostTies   = 32
 	mostPassed = 4096

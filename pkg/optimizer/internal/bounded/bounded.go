@@ -1,6 +1,6 @@
 // Package bounded finds the least cost within a deadline, or the least makespan within a budget, by branch and bound
-// over the options of tasks. Times rounded down, and deadlines probed by bisection, close what the price of time leaves
-// open.
+// over the options of tasks. Times rounded down, and deadlines probed by bisection, close what the price of time
+// leaves open.
 package bounded
 
 import (

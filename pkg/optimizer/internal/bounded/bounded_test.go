@@ -134,9 +134,9 @@ func methods() []search.Thresholds {
 	return list
 }
 
-// TestTheBestPlanWithinALimitIsFoundAndProven, by trying all plans, whatever method does the work. It takes few steps:
-// a search that rules out less, or looks at what it has ruled out, takes more, and one that counts less runs beyond the
-// limit that whoever asks has set.
+// TestTheBestPlanWithinALimitIsFoundAndProven, by trying all plans, whatever method does the work. It takes few
+// steps: a search that rules out less, or looks at what it has ruled out, takes more, and one that counts less runs
+// beyond the limit that whoever asks has set.
 func TestTheBestPlanWithinALimitIsFoundAndProven(t *testing.T) {
 	steps := make([]int64, 2*len(methods())) // the second half where all plans are as good
 	for seed := range 300 {

@@ -165,8 +165,8 @@ func TestRoundedTimesBound(t *testing.T) {
 	}
 }
 
-// TestWhatRoundingExplainsIsNotLate, also under rounded times: one task takes the whole deadline and a little more than
-// nothing, two others cannot both take six tenths of it.
+// TestWhatRoundingExplainsIsNotLate, also under rounded times: one task takes the whole deadline and a little more
+// than nothing, two others cannot both take six tenths of it.
 func TestWhatRoundingExplainsIsNotLate(t *testing.T) {
 	edges := []problem.Link{{From: 1, To: 2}}
 	inst := &problem.Instance{
@@ -218,7 +218,8 @@ func TestASearchUnderRoundedTimesStartsFromThePlansGiven(t *testing.T) {
 	}
 }
 
-// TestAProbeFindsAFasterPlanOrProvesThatThereIsNone, or where it may take too little work for either leaves that open.
+// TestAProbeFindsAFasterPlanOrProvesThatThereIsNone, or where it may take too little work for either leaves that
+// open.
 func TestAProbeFindsAFasterPlanOrProvesThatThereIsNone(t *testing.T) {
 	open := 0
 	for seed := 1; seed < 160; seed += 2 {

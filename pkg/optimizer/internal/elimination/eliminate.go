@@ -1,5 +1,5 @@
-// Package elimination removes tasks from a cost network exactly: one at a time where they have few neighbours (Reduce),
-// and many together by bucket elimination (Order, Buckets). What is removed follows from what is left.
+// Package elimination removes tasks from a cost network exactly: one at a time where they have few neighbours
+// (Reduce), and many together by bucket elimination (Order, Buckets). What is removed follows from what is left.
 package elimination
 
 import (

@@ -223,8 +223,8 @@ func TestPiecesAreWhatPairsJoin(t *testing.T) {
 	}
 }
 
-// TestTheStepsOfARemovalAreCounted, for whoever limits them: those of a chain grow with the values of each two that are
-// joined, and those of a node with two neighbours with the values of all three.
+// TestTheStepsOfARemovalAreCounted, for whoever limits them: those of a chain grow with the values of each two that
+// are joined, and those of a node with two neighbours with the values of all three.
 func TestTheStepsOfARemovalAreCounted(t *testing.T) {
 	for name, c := range map[string]struct {
 		pairs    [][2]int

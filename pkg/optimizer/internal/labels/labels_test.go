@@ -21,8 +21,8 @@ type solved struct {
 	work int64
 }
 
-// solve looks for the best plan that costs less than one number and takes less than another, from prices that make the
-// lagrangian a bound of any kind.
+// solve looks for the best plan that costs less than one number and takes less than another, from prices that make
+// the lagrangian a bound of any kind.
 func solve(inst *problem.Instance, lambda float64, byTime bool, timeCut, costCut float64, th search.Thresholds,
 	narrow bool, limits search.Limits) solved {
 	m := search.Start(context.Background(), limits)
@@ -98,8 +98,8 @@ func nested(seed int) *problem.Instance {
 	return inst
 }
 
-// TestTheBestPlanIsKept, of those that cost and take less than is asked for, at any prices, by trying all plans; where
-// there is none, none is. It takes few steps: labels that cannot become the best plan go no further.
+// TestTheBestPlanIsKept, of those that cost and take less than is asked for, at any prices, by trying all plans;
+// where there is none, none is. It takes few steps: labels that cannot become the best plan go no further.
 func TestTheBestPlanIsKept(t *testing.T) {
 	var work int64
 	th := search.DefaultThresholds()

@@ -124,8 +124,8 @@ func TestWithoutMemoryThereIsAPlanAndABound(t *testing.T) {
 	}
 }
 
-// simple tries the plans that come to mind first: each task where it is cheapest, and all at the place where that costs
-// least.
+// simple tries the plans that come to mind first: each task where it is cheapest, and all at the place where that
+// costs least.
 func simple(inst *problem.Instance, try func(problem.Plan)) {
 	alone := make(problem.Plan, inst.NTask())
 	for task := range alone {
@@ -153,8 +153,8 @@ func simple(inst *problem.Instance, try func(problem.Plan)) {
 	try(together)
 }
 
-// TestWhatTransfersDoNotJoinIsSolvedApart: a part whose network is small is proven, where one of all tasks would be too
-// large.
+// TestWhatTransfersDoNotJoinIsSolvedApart: a part whose network is small is proven, where one of all tasks would be
+// too large.
 func TestWhatTransfersDoNotJoinIsSolvedApart(t *testing.T) {
 	open := 0
 	for seed := range 50 {
@@ -181,8 +181,8 @@ func TestWhatTransfersDoNotJoinIsSolvedApart(t *testing.T) {
 	}
 }
 
-// parts are the sizes of the networks of tasks that transfers join: the costs of each task at each place, and twice as
-// many for each transfer.
+// parts are the sizes of the networks of tasks that transfers join: the costs of each task at each place, and twice
+// as many for each transfer.
 func parts(inst *problem.Instance) map[int]int {
 	part := make([]int, inst.NTask())
 	for t := range part {

@@ -17,8 +17,8 @@ func knotted(seed int) *problem.Instance {
 	return tiny.Draw(tiny.Rand(seed), tiny.Shape{Tasks: 7, Places: 3, PerPlace: 1, Edges: 0.8, Apart: 5})
 }
 
-// TestTheSearchTakesFewSteps: a search that rules out less, or looks at what it has ruled out, takes more of them, and
-// one that counts less runs beyond the limit that whoever asks has set. The plans are the cheapest all the same.
+// TestTheSearchTakesFewSteps: a search that rules out less, or looks at what it has ruled out, takes more of them,
+// and one that counts less runs beyond the limit that whoever asks has set. The plans are the cheapest all the same.
 func TestTheSearchTakesFewSteps(t *testing.T) {
 	steps := make([]int64, len(efforts()))
 	for seed := range 30 {
@@ -116,7 +116,8 @@ func TestAGainThatRoundingExplainsIsNone(t *testing.T) {
 	}
 }
 
-// pair is a problem of two tasks with two options each, the first of which sends a GiB to the other, and three places.
+// pair is a problem of two tasks with two options each, the first of which sends a GiB to the other, and three
+// places.
 func pair(opts []problem.Option, usd []float64) *problem.Instance {
 	edges := []problem.Link{{From: 0, To: 1, SumGiB: 1, MaxGiB: 1}}
 	inst := &problem.Instance{

@@ -1,5 +1,5 @@
-// Package makespan finds the plan of least makespan, with no bound on its cost, by branch and bound over the windows of
-// the tasks at which paths disagree.
+// Package makespan finds the plan of least makespan, with no bound on its cost, by branch and bound over the windows
+// of the tasks at which paths disagree.
 package makespan
 
 import (

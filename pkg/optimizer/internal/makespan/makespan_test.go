@@ -107,8 +107,8 @@ func TestAKnownPlanThatIsTheFastestStays(t *testing.T) {
 	}
 }
 
-// TestWithoutMemoryThereIsAPlanAndABound, as far as those are to be had without windows: no less than the least time of
-// each task and of the quickest transfers.
+// TestWithoutMemoryThereIsAPlanAndABound, as far as those are to be had without windows: no less than the least time
+// of each task and of the quickest transfers.
 func TestWithoutMemoryThereIsAPlanAndABound(t *testing.T) {
 	th, open := search.DefaultThresholds(), 0
 	for seed := range 100 {

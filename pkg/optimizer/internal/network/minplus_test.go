@@ -58,8 +58,8 @@ func TestAPushOffersTheLeastOfAllValues(t *testing.T) {
 	})
 }
 
-// TestAPushTouchesLittleWhereCostsAreFarApart: what costs more by itself than the cheapest with any entry is not looked
-// at.
+// TestAPushTouchesLittleWhereCostsAreFarApart: what costs more by itself than the cheapest with any entry is not
+// looked at.
 func TestAPushTouchesLittleWhereCostsAreFarApart(t *testing.T) {
 	const n, m = 10, 4
 	h, entries := make([]float64, n), make([]float64, n*m)

@@ -1,5 +1,5 @@
-// Package network is the cost network of tasks over places: the sum of what options and transfers cost, the bounds that
-// passing messages gives (soft local consistency), and the plans that these suggest.
+// Package network is the cost network of tasks over places: the sum of what options and transfers cost, the bounds
+// that passing messages gives (soft local consistency), and the plans that these suggest.
 package network
 
 import (

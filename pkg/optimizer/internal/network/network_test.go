@@ -14,8 +14,8 @@ import (
 
 func meter() *search.Meter { return search.Start(context.Background(), search.Limits{}) }
 
-// made is the network of a drawn problem, of which some options are ruled out: of all places where most are there, else
-// of those that are. Where the seed is odd its graph is a chain.
+// made is the network of a drawn problem, of which some options are ruled out: of all places where most are there,
+// else of those that are. Where the seed is odd its graph is a chain.
 func made(seed int) (*problem.Instance, []bool, *network.Network) {
 	r := tiny.Rand(seed)
 	shape := tiny.Shape{
@@ -165,8 +165,8 @@ func rounded(t *testing.T, inst *problem.Instance, n *network.Network, s *networ
 	}
 }
 
-// TestACopyIsAsItWas: what happens to a network does not happen to its copy, and a compact one is the same without what
-// is ruled out.
+// TestACopyIsAsItWas: what happens to a network does not happen to its copy, and a compact one is the same without
+// what is ruled out.
 func TestACopyIsAsItWas(t *testing.T) {
 	for seed := range 200 {
 		inst, alive, n := made(seed)

@@ -22,8 +22,8 @@ type plan struct {
 	usd, hours float64
 }
 
-// drawn is a problem and all its plans, with the cheapest and the fastest of them. Where the seed is odd its graph is a
-// chain, and one path through it all there is.
+// drawn is a problem and all its plans, with the cheapest and the fastest of them. Where the seed is odd its graph is
+// a chain, and one path through it all there is.
 func drawn(seed int) (inst *problem.Instance, plans []plan, cheap, fast plan) {
 	r := tiny.Rand(seed)
 	inst = tiny.Draw(r, tiny.Shape{
@@ -244,7 +244,8 @@ func TestManyPlansAndPathsMakeRoom(t *testing.T) {
 	}
 }
 
-// TestTheStartOfTheSpreader: time has a price also where the ends of all plans do not tell one, and many tasks have it.
+// TestTheStartOfTheSpreader: time has a price also where the ends of all plans do not tell one, and many tasks have
+// it.
 func TestTheStartOfTheSpreader(t *testing.T) {
 	inst, _, cheap, _ := drawn(2)
 	th := search.DefaultThresholds()
@@ -298,7 +299,8 @@ func TestUrgentPricesAnswerTheLongestPath(t *testing.T) {
 	}
 }
 
-// TestALargeNetworkRefersToAllPlaces, one of more entries than are to be kept; a smaller one has the places of options.
+// TestALargeNetworkRefersToAllPlaces, one of more entries than are to be kept; a smaller one has the places of
+// options.
 func TestALargeNetworkRefersToAllPlaces(t *testing.T) {
 	inst := tiny.Draw(tiny.Rand(3), tiny.Shape{Tasks: 5, Places: 4, PerPlace: 1, Edges: 0.7, Rare: 0.5})
 	entries := 0

@@ -39,8 +39,8 @@ func moves(inst *problem.Instance, p problem.Plan, try func(task int32, usd, hou
 	}
 }
 
-// TestTimesAreThoseOfThePlan: each task starts once all it needs has come, as the end of the plan of those alone says,
-// and what comes after the tasks on the longest path takes the rest.
+// TestTimesAreThoseOfThePlan: each task starts once all it needs has come, as the end of the plan of those alone
+// says, and what comes after the tasks on the longest path takes the rest.
 func TestTimesAreThoseOfThePlan(t *testing.T) {
 	for seed := range 300 {
 		inst, p, _, hours := drawn(seed)
@@ -110,8 +110,8 @@ func TestAPlanIsShortenedByMovesOfSingleTasks(t *testing.T) {
 	}
 }
 
-// TestAPlanIsMadeCheaperWithinALimit, until no task alone can be moved to where that is cheaper and in time. One beyond
-// the limit is brought within it where that can be done, or nearer to it.
+// TestAPlanIsMadeCheaperWithinALimit, until no task alone can be moved to where that is cheaper and in time. One
+// beyond the limit is brought within it where that can be done, or nearer to it.
 func TestAPlanIsMadeCheaperWithinALimit(t *testing.T) {
 	m, cheaper, late, within := meter(), 0, 0, 0
 	for seed := range 300 {

@@ -9,8 +9,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/simplex"
 )
 
-// TestAMixtureIsTheCheapestThatKeepsTheRows: the weights keep the rows and cost what is said, and the prices prove that
-// nothing costs less: no column does once it pays them.
+// TestAMixtureIsTheCheapestThatKeepsTheRows: the weights keep the rows and cost what is said, and the prices prove
+// that nothing costs less: no column does once it pays them.
 func TestAMixtureIsTheCheapestThatKeepsTheRows(t *testing.T) {
 	var s simplex.Program // one for all, as its buffers are used again
 	rapid.Check(t, func(t *rapid.T) {

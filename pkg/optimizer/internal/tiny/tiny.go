@@ -20,8 +20,8 @@ type Shape struct {
 	Edges float64
 	// Rare is the part of the places at which a task has no option.
 	Rare float64
-	// Apart is what moving a GiB within a place costs: where it is more than between places, tasks fit badly together,
-	// and bounds are far from what the best plan costs.
+	// Apart is what moving a GiB within a place costs: where it is more than between places, tasks fit badly
+	// together, and bounds are far from what the best plan costs.
 	Apart float64
 }
 
@@ -85,7 +85,8 @@ func perGiB(r *rand.Rand, s Shape) (of, transposed []float64) {
 	return of, transposed
 }
 
-// options are those of one task, at least one: at each place from the cheapest and slowest to the dearest and fastest.
+// options are those of one task, at least one: at each place from the cheapest and slowest to the dearest and
+// fastest.
 func options(r *rand.Rand, s Shape) []problem.Option {
 	var list []problem.Option
 	for len(list) == 0 {

@@ -1,5 +1,5 @@
-// Package windows bounds when each task can start at each place and how long the rest takes, and keeps the options that
-// are left to the tasks in one part of a search.
+// Package windows bounds when each task can start at each place and how long the rest takes, and keeps the options
+// that are left to the tasks in one part of a search.
 package windows
 
 import (
@@ -137,7 +137,8 @@ func (w *Windows) updateAfter(t int32, s *network.Scratch, m *search.Meter) {
 	}
 }
 
-// update computes a bound of t anew from those of the tasks at the other ends of some edges, and says whether it moved.
+// update computes a bound of t anew from those of the tasks at the other ends of some edges, and says whether it
+// moved.
 func (w *Windows) update(of []float64, t int32, edges []int32, hours []float64, end func(edge int32) int32,
 	s *network.Scratch, m *search.Meter) bool {
 	n := w.inst.NPlace
