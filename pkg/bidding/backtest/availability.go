@@ -24,7 +24,7 @@ type AvailabilityOptions struct {
 	SpotRatio      float64 // spot price as a share of the on-demand price
 	Every          float64 // hours between starts of runs
 	Together       bool    // treat the traces of a folder as zones of one run
-	Nodes          int     // machines needed at once; 0 is 1
+	Nodes          int     // machines needed at the same time; 0 means 1
 	Policies       []string
 	// Informed makes our own policy learn from the whole trace beforehand. This shows how much of the gap to the
 	// clairvoyant no such chain can close.
