@@ -6,15 +6,15 @@ import (
 	"testing"
 )
 
-// The seeds that BenchmarkStep plays: enough worlds that a busy one does not weigh too much.
+// The seeds that BenchmarkStep simulates: enough worlds that a busy one does not weigh too much.
 const (
 	benchSeed    = 5_000_000
 	benchSeeds   = 40
 	benchCrowded = 4
 )
 
-// BenchmarkStep measures what one step of a simulation costs, with all its checks, over the same worlds at each run: those
-// that `tradewind chaos` plays without flags, and crowded ones.
+// BenchmarkStep measures the cost of one simulation step with all its checks, over the same worlds in each run: those
+// that `tradewind chaos` simulates without flags, and crowded ones.
 func BenchmarkStep(b *testing.B) {
 	for _, mix := range []struct {
 		name  string
