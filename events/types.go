@@ -107,7 +107,7 @@ type DAGCancel struct {
 type DAGSuspended struct {
 	Job    string `json:"job" example:"train-infer-4k7q2a" doc:"Job ID"`
 	Queue  string `json:"queue" example:"research" doc:"Queue of the job"`
-	By     string `json:"by,omitempty" example:"ann" doc:"Who suspended it"`
+	By     string `json:"by,omitempty" example:"ann" doc:"User who suspended it"`
 	Reason string `json:"reason,omitempty" example:"the data is wrong" doc:"Why"`
 }
 
@@ -115,13 +115,13 @@ type DAGSuspended struct {
 type DAGResumed struct {
 	Job   string `json:"job" example:"train-infer-4k7q2a" doc:"Job ID"`
 	Queue string `json:"queue" example:"research" doc:"Queue of the job"`
-	By    string `json:"by,omitempty" example:"ann" doc:"Who resumed it"`
+	By    string `json:"by,omitempty" example:"ann" doc:"User who resumed it"`
 }
 
 // QueueSuspended reports that a user has suspended a queue: it and its descendants admit nothing.
 type QueueSuspended struct {
 	Queue  string `json:"queue" example:"research" doc:"Name of the queue"`
-	By     string `json:"by,omitempty" example:"ann" doc:"Who suspended it"`
+	By     string `json:"by,omitempty" example:"ann" doc:"User who suspended it"`
 	Reason string `json:"reason,omitempty" example:"maintenance" doc:"Why"`
 	Drain  bool   `json:"drain,omitempty" example:"true" doc:"Running tasks save their work and wait, too"`
 	After  string `json:"after,omitempty" example:"train-infer-4k7q2a" doc:"Job after which to continue"`
@@ -130,7 +130,7 @@ type QueueSuspended struct {
 // QueueResumed reports that a suspended queue admits tasks again.
 type QueueResumed struct {
 	Queue string `json:"queue" example:"research" doc:"Name of the queue"`
-	By    string `json:"by,omitempty" example:"ann" doc:"Who resumed it"`
+	By    string `json:"by,omitempty" example:"ann" doc:"User who resumed it"`
 }
 
 // DAGEnding reports that no task of a job will start any more; its machines are being released.
@@ -229,7 +229,7 @@ type ClusterRelease struct {
 	Reason  string `json:"reason" example:"job cancelled" doc:"Why"`
 }
 
-// CapacityFreed reports that an attempt's machines have ended, their cost, and what they held of the queue's quota.
+// CapacityFreed reports that an attempt's machines have ended, their cost, and their share of the queue's quota.
 type CapacityFreed struct {
 	Queue       string  `json:"queue" example:"research" doc:"Queue whose quota it counted against"`
 	Job         string  `json:"job" example:"train-infer-4k7q2a" doc:"Job ID"`
