@@ -60,7 +60,7 @@ func (t *transfer) begin() {
 	})
 }
 
-// wants returns the grants for what remains to be sent.
+// wants returns the grants for the remaining data.
 func (t *transfer) wants() []grant.Want {
 	if t.parts == 0 {
 		return []grant.Want{{Op: grant.Put, URI: t.uri, Size: 1}}

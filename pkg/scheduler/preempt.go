@@ -87,7 +87,8 @@ func (s *Session) makeRoom(tiers [][]VictimsFn, wants func(j *JobInfo) bool, who
 	}
 }
 
-// turn makes room for what a job needs to be ready, or for one more task of a ready job, and reports whether it did.
+// turn makes room for the tasks that a job needs to be ready, or for one more task of a ready job, and reports
+// whether it did.
 func (r *room) turn(j *JobInfo) bool {
 	key := r.key(j)
 	if r.commits != r.s.commits || r.hopeless == nil {

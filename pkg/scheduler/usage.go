@@ -8,7 +8,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/scheduler/cluster"
 )
 
-// usage orders queues and namespaces by what they hold now plus their past usage, divided by weight.
+// usage orders queues and namespaces by their current plus their past usage, divided by weight.
 type usage struct{ halfLife time.Duration }
 
 // DefaultHalfLife is the half-life of past usage if the policy sets none.

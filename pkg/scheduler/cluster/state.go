@@ -74,7 +74,7 @@ func (p Phase) String() string {
 	return "phase?"
 }
 
-// Over reports whether the job has finished or was aborted: nothing of it will be scheduled again.
+// Over reports whether the job has finished or was aborted; its tasks are not scheduled again.
 func (p Phase) Over() bool { return p == Finished || p == Aborted }
 
 // Reaction is what happens to a job after a failure.

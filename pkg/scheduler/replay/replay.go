@@ -58,7 +58,7 @@ type Report struct {
 	Hours    float64 `json:"hours"` // of virtual time
 	// Wait is from arrival to the first start, of pods that started.
 	Wait Quantiles `json:"waitSeconds"`
-	// Allocation is the mean over time of what pods held; Peak the maximum.
+	// Allocation is the mean over time of all held resources; Peak the maximum.
 	Allocation Shares `json:"allocation"`
 	Peak       Shares `json:"peak"`
 	// Fragmentation is the fraction of all GPUs that was idle and unusable for a pod drawn at random from the trace, as
