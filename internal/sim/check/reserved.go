@@ -5,7 +5,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
-// checkReserved adds up who is at work on reserved capacity, where the transaction has changed a cluster on some.
+// checkReserved adds up the use of reserved capacity, if the transaction has changed a cluster on it.
 func (c *Checker) checkReserved() {
 	if !c.reserves {
 		return
@@ -23,7 +23,7 @@ func (c *Checker) checkReserved() {
 	for _, s := range c.touched {
 		for _, cl := range s.clusters {
 			if id, _ := record.HeldBy(cl.Offer); !used[id].Within(there[id]) {
-				c.Violatef(InvReserved, "%s are in use of the %s of %s", used[id], there[id], id)
+				c.Violatef(InvReserved, "%s are in use, but there are %s of %s", used[id], there[id], id)
 				return
 			}
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
 )
 
-// Bounds gives a queue quotas beside vCPUs: of memory, and of what an hour costs.
+// Bounds gives a queue quotas besides vCPUs: of memory, and of the cost per hour.
 func Bounds(r timeline.Random, s *record.QueueSettings) {
 	s.Max = apitypes.Amounts{}
 	if r.Chance(0.6) {
@@ -32,7 +32,7 @@ func Bounds(r timeline.Random, s *record.QueueSettings) {
 	}
 }
 
-// BoundsFast gives a queue a quota of accelerators, of which it may deserve and be guaranteed one.
+// BoundsFast gives a queue a quota of accelerators; it may deserve one and have one guaranteed.
 func BoundsFast(r timeline.Random, s *record.QueueSettings) {
 	most := float64(1 + r.IntN(4))
 	s.Max = s.Max.Plus(apitypes.Amounts{weather.Fast: most})
@@ -44,7 +44,7 @@ func BoundsFast(r timeline.Random, s *record.QueueSettings) {
 	}
 }
 
-// Policy is how sessions decide. Where it is nightly, some machines are to be had at some hours alone.
+// Policy draws a scheduling policy. With nightly, some machines are available only at some hours.
 func Policy(r timeline.Random, nightly bool) *scheduler.Policy {
 	policy := session.OwnPolicy()
 	if r.Chance(0.5) {
