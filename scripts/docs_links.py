@@ -32,21 +32,8 @@ def on_page_markdown(markdown, page, config, files):
     return LINK.sub(there, markdown)
 
 
-def on_files(files, config):
-    """Adds a page that lists the decisions."""
-    from mkdocs.structure.files import File
-
-    lines = ["# Decisions", "", "What a reader may ask why about, with the answer.", ""]
-    for f in sorted(files.documentation_pages(), key=lambda f: f.src_uri):
-        if f.src_uri.startswith("decisions/0"):
-            title = Path(f.abs_src_path).read_text().splitlines()[0].lstrip("# ")
-            lines.append(f"- [{title}]({posixpath.basename(f.src_uri)})")
-    files.append(File.generated(config, "decisions/index.md", content="\n".join(lines) + "\n"))
-    return files
-
-
 def on_nav(nav, config, files):
-    """Warns of pages that no menu leads to; the decisions are listed on a page of theirs."""
+    """Warns of pages that no menu lists; docs/decisions/index.md lists the decisions."""
     known = {page.file.src_uri for page in nav.pages}
     for f in files.documentation_pages():
         if f.src_uri not in known and not f.src_uri.startswith("decisions/"):
