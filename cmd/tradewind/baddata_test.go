@@ -39,7 +39,7 @@ var badData = []struct {
 	{"two inputs of one name", nil, `inputs: ["s3://a/train.csv", "s3://b/train.csv"]`,
 		[]string{"job.yaml:5:", "tasks.a.inputs[1]: has the same path as "}},
 	{"a mount over the folder", nil, `inputs: [{uri: "file:///tmp", path: ., mount: true}]`,
-		[]string{"job.yaml:5:14: tasks.a.inputs[0].path: ", "over the task's working folder", "a folder of its own"}},
+		[]string{"job.yaml:5:14: tasks.a.inputs[0].path: ", "over the task's working folder", "its own folder"}},
 	{"a mount above the folder", nil, `inputs: [{uri: "file:///tmp", path: ../.., mount: true}]`,
 		[]string{"job.yaml:5:", "tasks.a.inputs[0].path: ", "leaves the task's directory"}},
 	{"two mounts at one path", nil,
