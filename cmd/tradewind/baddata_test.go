@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// badData are mistakes in what a job brings along: how each is made in the folder of the job's file, and what is said.
-// Each says file, line and field, and nothing is handed in.
+// badData are mistakes in what a job brings along: how each is made in the folder of the job's file, and what is
+// said. Each says file, line and field, and nothing is handed in.
 var badData = []struct {
 	name string
 	make func(dir string) error
@@ -37,14 +37,14 @@ var badData = []struct {
 	{"code in such a bucket", nil, `workdir: "s3://a-bucket-nobody-may-read/code"`,
 		[]string{"job.yaml:5:14: tasks.a.workdir: ", "cannot be read", "no valid credentials"}},
 	{"two inputs of one name", nil, `inputs: ["s3://a/train.csv", "s3://b/train.csv"]`,
-		[]string{"job.yaml:5:", "tasks.a.inputs[1]: would lie where "}},
+		[]string{"job.yaml:5:", "tasks.a.inputs[1]: has the same path as "}},
 	{"a mount over the folder", nil, `inputs: [{uri: "file:///tmp", path: ., mount: true}]`,
-		[]string{"job.yaml:5:14: tasks.a.inputs[0].path: ", "over the task's working folder", "a folder of its own"}},
+		[]string{"job.yaml:5:14: tasks.a.inputs[0].path: ", "over the task's working folder", "its own folder"}},
 	{"a mount above the folder", nil, `inputs: [{uri: "file:///tmp", path: ../.., mount: true}]`,
 		[]string{"job.yaml:5:", "tasks.a.inputs[0].path: ", "leaves the task's directory"}},
 	{"two mounts at one path", nil,
 		`inputs: [{uri: "file:///tmp", path: m, mount: true}, {uri: "file:///opt", path: m/, mount: true}]`,
-		[]string{"job.yaml:5:", "tasks.a.inputs[1]: would lie where ", "a path of its own"}},
+		[]string{"job.yaml:5:", "tasks.a.inputs[1]: has the same path as ", "its own path"}},
 }
 
 // mkdir makes the folder of code.
@@ -115,8 +115,8 @@ func noise(t *testing.T, file string, bytes int) {
 	}
 }
 
-// testFullDisk has the broker's disk fill up: while packing, while a task's code is unpacked, while it writes, and while
-// its outputs are kept. Each is said, the job ends, and what filled the disk is gone.
+// testFullDisk has the broker's disk fill up: while packing, while a task's code is unpacked, while it writes, and
+// while its outputs are kept. Each is said, the job ends, and what filled the disk is gone.
 func testFullDisk(t *testing.T, s *shell) {
 	disk := t.TempDir()
 	mounted := exec.Command("mount", "-t", "tmpfs", "-o", "size=12m", "tmpfs", disk)
@@ -159,8 +159,8 @@ func testFullDisk(t *testing.T, s *shell) {
 
 var uploaded = regexp.MustCompile(`packed code: 1 file, 96\.0 MiB; (\S+) MiB uploaded`)
 
-// testInterruptedUpload interrupts submit while it uploads, and hands the job in again: nothing is sent twice, no half
-// piece is left, and there is one job.
+// testInterruptedUpload interrupts submit while it uploads, and hands the job in again: nothing is sent twice, no
+// half piece is left, and there is one job.
 func testInterruptedUpload(t *testing.T, s *shell) {
 	up := s.command("tradewind up")
 	said, err := up.StdoutPipe()

@@ -9,8 +9,8 @@ import (
 // longestWord is the longest word that is compared, in bytes. Longer ones are never slips of the hand.
 const longestWord = 128
 
-// DidYouMean is the hint for a word that is not among the known ones: the nearest of them, if one
-// is near enough to be a slip of the hand, else empty.
+// DidYouMean returns a hint with the known word that is nearest to word, or "" if none is near enough to be a typing
+// error.
 func DidYouMean(word string, known []string) string {
 	if best := Nearest(word, known); best != "" {
 		return "did you mean " + strconv.Quote(best) + "?"
@@ -18,7 +18,7 @@ func DidYouMean(word string, known []string) string {
 	return ""
 }
 
-// elsewhere are words that other tools have for fields, without - and _, and what those are called here.
+// elsewhere has the names that other tools use for fields, without - and _, and the names of those fields here.
 var elsewhere = map[string][]string{
 	"dependson": {"after"}, "dependencies": {"after"}, "depends": {"after"}, "needs": {"after"}, "requires": {"after"},
 	"attempts": {"retries"}, "command": {"run"}, "commands": {"run"}, "cmd": {"run"}, "script": {"run"},
@@ -29,7 +29,8 @@ var elsewhere = map[string][]string{
 	"jobs": {"tasks"}, "maxprice": {"budget"},
 }
 
-// OneOf is the hint that lists what is known, for short lists, unless one of them is near or what other tools call so.
+// OneOf returns a hint for an unknown word: the nearest known word, or else the known word for the name that another
+// tool uses, or else the list of known words.
 func OneOf(word string, known []string) string {
 	if hint := DidYouMean(word, known); hint != "" {
 		return hint
@@ -42,9 +43,9 @@ func OneOf(word string, known []string) string {
 	return "one of " + strings.Join(known, ", ")
 }
 
-// Nearest returns the known word with the fewest edits from word, without regard to case, - and _; empty
-// if that is more than a third of it or more than three. Of equals it is the first that begins as word does, else the
-// first.
+// Nearest returns the known word with the fewest edits from word, ignoring case, - and _. It returns "" if that takes
+// more than three edits, or more than a third of the length of word. If several are equally near, it prefers one with
+// the same first letter, then the first one.
 func Nearest(word string, known []string) string {
 	if word == "" || len(word) > longestWord {
 		return ""
@@ -87,13 +88,13 @@ func fold(s string) string {
 	}, strings.ToLower(s))
 }
 
-// Distance is the fewest insertions, deletions, replacements and swaps of neighbours that turn a into b, in
-// bytes (the optimal string alignment distance), or limit+1 if it is more than limit.
+// Distance returns the fewest insertions, deletions, replacements and swaps of neighbours that turn a into b, in
+// bytes (the optimal string alignment distance), or limit+1 if there are more than limit.
 func Distance(a, b string, limit int) int {
 	if d := len(a) - len(b); d > limit || -d > limit {
 		return limit + 1
 	}
-	// Three rows of the usual table: the one being filled and the two before it.
+	// Three rows of the usual table: the current one and the two before it.
 	rows := [3][]int{}
 	for i := range rows {
 		rows[i] = make([]int, len(b)+1)

@@ -6,7 +6,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestNearestIsASlipOfTheHandAway(t *testing.T) {
+func TestNearestFindsTypingErrors(t *testing.T) {
 	known := []string{"on", "deadline", "budget", "resources", "run", "env", "apiVersion"}
 	for word, want := range map[string]string{
 		"dedline": "deadline", "DEADLINE": "deadline", "dead_line": "deadline", "budegt": "budget", "rn": "run", "bn": "on",
@@ -30,7 +30,7 @@ func TestHints(t *testing.T) {
 	}
 }
 
-func TestDistanceAgainstItsDefinition(t *testing.T) {
+func TestDistanceMatchesDefinition(t *testing.T) {
 	letters := rapid.StringOfN(rapid.RuneFrom([]rune("abc")), 0, 6, -1)
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := letters.Draw(t, "a"), letters.Draw(t, "b")

@@ -12,10 +12,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
-// tellWithin bounds how long a job may take to be read and sent.
+// tellWithin limits the time to read a job and send its spans.
 const tellWithin = time.Minute
 
-// finished tells of a job that is over, beside whatever else goes on.
+// finished exports the spans of a finished job in the background.
 func (t *Traces) finished(job string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -29,7 +29,7 @@ func (t *Traces) finished(job string) {
 	})
 }
 
-// Finished tells of a job that is over, and returns when the collector has it. What fails is in the log alone.
+// Finished exports the spans of a finished job and returns when the collector has them. It only logs errors.
 func (t *Traces) Finished(ctx context.Context, job string) {
 	err := t.read(ctx, job)
 	if err == nil {
@@ -52,10 +52,10 @@ func (t *Traces) read(ctx context.Context, job string) error {
 	return t.tell(ctx, d)
 }
 
-// atOnce is how many spans are made before they are sent: fewer than the SDK keeps before it drops some.
+// atOnce is the number of spans after which they are sent: fewer than the SDK queues before it drops some.
 const atOnce = 1024
 
-// tell makes the spans of a job, of its tasks and of their attempts, with the times at which they began and ended.
+// tell makes the spans of a job, its tasks and their attempts, with the times at which each began and ended.
 func (t *Traces) tell(ctx context.Context, d *apitypes.JobDetail) error {
 	made := 0
 	span := func(id, parent trace.SpanID, name string, from, to time.Time, bad string,
@@ -124,7 +124,7 @@ func (t *Traces) tell(ctx context.Context, d *apitypes.JobDetail) error {
 	}, nil)
 }
 
-// ofAttempt says where an attempt was, by OpenTelemetry's names, and what it cost.
+// ofAttempt returns the attributes of an attempt: its place, by OpenTelemetry's names, its outcome and its cost.
 func ofAttempt(a apitypes.Attempt) []attribute.KeyValue {
 	all := []attribute.KeyValue{
 		attribute.String("cloud.provider", a.Offer.Cloud), attribute.String("cloud.region", a.Offer.Region),

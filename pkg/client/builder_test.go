@@ -25,7 +25,7 @@ func TestWhatIsWrongWithAJobIsSaid(t *testing.T) {
 		"tasks.a.secrets.X: is in both env and secrets": func(b *client.Builder) {
 			b.Task("a", "true").Env("X", "1").Secrets("X")
 		},
-		"tasks.a.role: a role is one of a gang": func(b *client.Builder) { b.Task("a", "true").Role("worker") },
+		"tasks.a.role: only a task of a gang has a role": func(b *client.Builder) { b.Task("a", "true").Role("worker") },
 		"tasks.a.workdir: is both": func(b *client.Builder) {
 			b.Task("a", "true").Workdir("code").Repository("https://example.org/code", "")
 		},

@@ -6,11 +6,11 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/fault"
 )
 
-// Framework is a framework for work on several machines, each of which wants to hear in words of its own where the
-// others are.
+// Framework is a framework for programs on several machines. Each framework expects the addresses of the other
+// machines in its own environment variables.
 type Framework string
 
-// The frameworks whose words are known.
+// The supported frameworks.
 const (
 	PyTorch    Framework = "pytorch"
 	TensorFlow Framework = "tensorflow"
@@ -24,10 +24,10 @@ const (
 // frameworks are all that are known, in the order in which people are told.
 var frameworks = []Framework{PyTorch, TensorFlow, MPI, Horovod, Ray, Spark, Dask}
 
-// Check says what is wrong with a framework.
+// Check returns an error if f is not one of the frameworks.
 func (f Framework) Check() error { return fault.CheckWord("framework", f, frameworks...) }
 
-// RoleVariable is a role's name as variables have it: in capitals, with _ for what they can not have.
+// RoleVariable returns a role's name as a part of variable names: in capitals, with _ for invalid characters.
 func RoleVariable(role string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

@@ -7,7 +7,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-func TestARolesVariableIsOne(t *testing.T) {
+func TestRoleVariable(t *testing.T) {
 	for role, want := range map[string]string{
 		"worker": "WORKER", "a-z": "A_Z", "Az09": "AZ09", "ps.1": "PS_1", "ä`{@[/:": "_______",
 	} {
@@ -17,7 +17,7 @@ func TestARolesVariableIsOne(t *testing.T) {
 	}
 }
 
-func TestAFrameworkThatIsNotKnownIsRefused(t *testing.T) {
+func TestCheckRejectsUnknownFramework(t *testing.T) {
 	if err := dag.Ray.Check(); err != nil {
 		t.Error(err)
 	}

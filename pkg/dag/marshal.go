@@ -15,9 +15,9 @@ import (
 // APIVersion is what apiVersion says in a file of the native form.
 const APIVersion = "tradewind/v1"
 
-// Marshal writes a job in the native form, whatever form it was read from. Reading it again gives the
-// same job but for Format, Warnings, and the order of Edges, which is that of MergeEdges. Of
-// secrets the names are written, without values. A job that is not valid is an error.
+// Marshal writes a job in the native format, whatever format it was read from. Reading the result gives the same job
+// except for Format, Warnings, and the order of Edges, which is that of MergeEdges. It writes only the names of
+// secrets, not their values. An invalid job is an error.
 func Marshal(j *Job) ([]byte, error) {
 	if err := j.Validate(); err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ func Marshal(j *Job) ([]byte, error) {
 	return w.out.Bytes(), nil
 }
 
-// writer writes a job as the node trees of its head and of its tasks.
+// writer writes a job as node trees: one for its head, and one for each group of tasks.
 type writer struct {
 	job   *Job
 	graph *Graph
@@ -53,8 +53,8 @@ type writer struct {
 	out   bytes.Buffer
 }
 
-// encode writes a tree with every line of it indented. No scalar is folded over several lines, and
-// the lines of literal ones stand below their key by as much as before.
+// encode writes a tree with all lines indented. This is valid because no scalar is folded over several lines, and
+// lines of literal blocks keep their indentation relative to their key.
 func (w *writer) encode(tree *yaml.Node, indent string) error {
 	var b bytes.Buffer
 	enc := yaml.NewEncoder(&b)
@@ -163,7 +163,7 @@ func (w *writer) task(i int) (*yaml.Node, error) {
 	return m.node, nil
 }
 
-// after lists what a task waits for: names alone where it reads all that there is.
+// after returns the entries of after: only the name of a task if all its outputs are read.
 func (w *writer) after(i int) ([]*yaml.Node, error) {
 	var list []*yaml.Node
 	for _, k := range w.graph.In(i) {
@@ -367,7 +367,7 @@ func writeTime(m *mapping, t TimeEstimate) {
 	m.part("time", on)
 }
 
-// mapping is a YAML mapping being built. Its methods leave out what is empty.
+// mapping builds a YAML mapping. Its methods omit empty values.
 type mapping struct{ node *yaml.Node }
 
 func block() *mapping { return &mapping{&yaml.Node{Kind: yaml.MappingNode}} }
@@ -415,11 +415,11 @@ func (m *mapping) part(key string, part *mapping) {
 	}
 }
 
-// plain is a scalar that needs no quotes.
+// plain returns a scalar that needs no quotes.
 func plain(s string) *yaml.Node { return &yaml.Node{Kind: yaml.ScalarNode, Value: s} }
 
-// text is a scalar that must read back as the same text: several lines as a literal block if they
-// are ordinary, and everything extraordinary in double quotes.
+// text returns a scalar that reads back as the same text: ordinary text with several lines as a literal block, and
+// text with unusual characters or white space in double quotes.
 func text(s string) *yaml.Node {
 	n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s}
 	ordinary := !strings.ContainsFunc(

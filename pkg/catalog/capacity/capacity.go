@@ -1,8 +1,8 @@
-// Package capacity counts what an account has paid for already: in machines where it has reserved them, in what they
-// are made of or cost where it has committed itself to use so much. It knows neither offers nor clouds.
+// Package capacity counts the capacity that an account pays for in any case: reservations in machines, and
+// commitments in vCPUs, memory, USD or normalised units. It does not depend on offers or clouds.
 //
-// Amounts are whole numbers of small units, so that sums are exact: what is asked for is rounded up and what there is
-// is rounded down, and no sum of rounding errors takes more than there is.
+// Amounts are whole numbers of small units, so that sums are exact. Demand is rounded up and supply is rounded down,
+// so that rounding errors never add up to more than the capacity.
 package capacity
 
 import (
@@ -14,21 +14,21 @@ import (
 // most is what an account can have of each part of an amount (Amount.Sound).
 const most = 1e12
 
-// Machines is an amount of so many.
+// Machines returns the amount of n machines.
 func Machines(n int) apitypes.Amount { return apitypes.Amount{Machines: int64(n)} }
 
-// TakenUSD is what costs so many USD an hour, rounded up; HadUSD is so much that there is, rounded down.
+// TakenUSD returns the demand of something that costs usd per hour, rounded up.
 func TakenUSD(usd float64) apitypes.Amount { return apitypes.Amount{MicroUSD: up(usd * 1e6)} }
 
-// HadUSD is so many USD an hour that there are, rounded down.
+// HadUSD returns the supply of a commitment of usd per hour, rounded down.
 func HadUSD(usd float64) apitypes.Amount { return apitypes.Amount{MicroUSD: down(usd * 1e6)} }
 
-// TakenBy is what a machine with so many vCPUs and so much memory takes, rounded up.
+// TakenBy returns the demand of a machine with that number of vCPUs and GiB of memory, rounded up.
 func TakenBy(vcpu, gib float64) apitypes.Amount {
 	return apitypes.Amount{MilliVCPU: up(vcpu * 1000), MiB: up(gib * 1024)}
 }
 
-// slack is how much of a unit rounding may be off by itself: 0.1 × 10⁶ is not 100,000 to the last bit.
+// slack is the tolerance for floating-point errors, in small units: 0.1 × 10⁶ is not exactly 100,000.
 const slack = 1e-6
 
 func up(x float64) int64 { return int64(math.Ceil(math.Min(x, most) - slack)) }

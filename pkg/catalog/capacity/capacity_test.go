@@ -9,7 +9,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog/capacity"
 )
 
-func TestAmountsAreToldAndCounted(t *testing.T) {
+func TestAmountStringAndHolds(t *testing.T) {
 	for _, c := range []struct {
 		has, takes apitypes.Amount
 		said       string
@@ -27,28 +27,28 @@ func TestAmountsAreToldAndCounted(t *testing.T) {
 		{apitypes.Amount{}, apitypes.Amount{}, "nothing", 0},
 	} {
 		if got := c.has.String(); got != c.said {
-			t.Errorf("%+v is told as %q", c.has, got)
+			t.Errorf("%+v is written as %q", c.has, got)
 		}
 		if got := c.has.Holds(c.takes); got != c.holds {
 			t.Errorf("%s holds %s %d times", c.has, c.takes, got)
 		}
 	}
 	if err := (apitypes.Amount{MiB: -1, Machines: 1}).Check(); err == nil {
-		t.Error("less than nothing is an amount")
+		t.Error("a negative amount is valid")
 	}
 	if err := (apitypes.Amount{}).Check(); err == nil {
-		t.Error("nothing is an amount")
+		t.Error("a zero amount is valid")
 	}
 	if got := capacity.TakenUSD(0.0312341); got.MicroUSD != 31_235 {
-		t.Errorf("what is taken is rounded to %d", got.MicroUSD)
+		t.Errorf("the demand is rounded to %d", got.MicroUSD)
 	}
 	if got := capacity.HadUSD(0.0312349); got.MicroUSD != 31_234 {
-		t.Errorf("what there is is rounded to %d", got.MicroUSD)
+		t.Errorf("the supply is rounded to %d", got.MicroUSD)
 	}
 }
 
-// What holds of numbers holds of amounts.
-func TestAmountsAddUp(t *testing.T) {
+// Amounts obey the laws of numbers.
+func TestAmountArithmetic(t *testing.T) {
 	amount := rapid.Custom(func(t *rapid.T) apitypes.Amount {
 		n := rapid.Int64Range(0, 5)
 		return apitypes.Amount{Machines: n.Draw(t, "machines"), MilliVCPU: n.Draw(t, "vcpu"), MiB: n.Draw(t, "mib"),
@@ -67,7 +67,7 @@ func TestAmountsAddUp(t *testing.T) {
 			t.Errorf("%d times %+v is %+v", n, a, a.Times(n))
 		}
 		if a.Within(b) && a.Compare(b) > 0 || a.Within(b) && b.Within(a) && a != b || (a.Compare(b) == 0) != (a == b) {
-			t.Errorf("%+v and %+v are in no order", a, b)
+			t.Errorf("%+v and %+v compare inconsistently", a, b)
 		}
 		if holds := b.Holds(a); !a.IsZero() && (!a.Times(holds).Within(b) || a.Times(holds+1).Within(b)) {
 			t.Errorf("%+v holds %+v %d times", b, a, holds)

@@ -11,11 +11,11 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/internal/dagtest"
 )
 
-func TestMarshalledJobsReadBackTheSame(t *testing.T) {
+func TestMarshalRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { dagtest.ReadBack(t, dagtest.Job().Draw(t, "job")) })
 }
 
-func TestJobsSurviveJSON(t *testing.T) {
+func TestJSONRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		j := dagtest.Job().Draw(t, "job")
 		data, err := json.Marshal(j)
@@ -35,7 +35,7 @@ func TestJobsSurviveJSON(t *testing.T) {
 	})
 }
 
-func TestInvalidJobsAreNotMarshalled(t *testing.T) {
+func TestMarshalRejectsInvalidJobs(t *testing.T) {
 	if _, err := dag.Marshal(&dag.Job{Name: "x", Objective: dag.MinimizeCost}); err == nil {
 		t.Error("a job without tasks was written")
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
 
-func TestAWorkdirMayBeARepository(t *testing.T) {
+func TestWorkdirCanBeRepository(t *testing.T) {
 	for name, body := range map[string]string{
 		"sky":    "envs: {WHO: me}\nworkdir: {url: 'https://example.com/$WHO/x.git', ref: v1}\nrun: ls\n",
 		"native": "apiVersion: tradewind/v1\nname: x\ntasks: {x: {run: ls, workdir: {url: 'https://example.com/me/x.git', ref: v1}}}\n",
