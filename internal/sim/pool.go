@@ -95,7 +95,8 @@ func (y *yard) populate() {
 
 // add makes a pool.
 func (y *yard) add(name string, s record.PoolSettings) {
-	y.owner("pool "+name, func(ctx context.Context, b *broker.Broker) error { return b.Users.SetPool(ctx, name, s) }, nil)
+	y.owner("pool "+name, func(ctx context.Context, b *broker.Broker) error { return b.Users.SetPool(ctx, name, s) },
+		nil)
 }
 
 // owner has a pool's owner ask for something, again until it is answered.

@@ -52,7 +52,8 @@ type suspendJobInput struct {
 }
 
 func (a *API) suspendJob(ctx context.Context, in *suspendJobInput) (*body[view.JobView], error) {
-	if err := a.cfg.Broker.Suspender.Suspend(ctx, in.ID, record.Suspension{By: in.By, Reason: in.Reason}, in.Key); err != nil {
+	s := record.Suspension{By: in.By, Reason: in.Reason}
+	if err := a.cfg.Broker.Suspender.Suspend(ctx, in.ID, s, in.Key); err != nil {
 		return nil, err
 	}
 	return a.shown(ctx, in.ID)

@@ -72,7 +72,8 @@ func machineName(pool, machine string) string {
 
 // drainPool marks the pool itself, where all of it is meant.
 func (b *Keeper) drainPool(ctx context.Context, pool, machine string, how Drain) (p record.Pool, err error) {
-	err = b.txns.Transact(ctx, fnPool, "drain/"+pool+"/"+b.txns.Now().Format(time.RFC3339Nano), false, func(u *unit.Unit) error {
+	cause := "drain/" + pool + "/" + b.txns.Now().Format(time.RFC3339Nano)
+	err = b.txns.Transact(ctx, fnPool, cause, false, func(u *unit.Unit) error {
 		if p, err = LoadPool(u, pool); err != nil {
 			return err
 		}
