@@ -72,7 +72,8 @@ func place(ctx context.Context, in io.Reader, out io.Writer) error {
 	cfg := record.DefaultConfig()
 	cfg.Process, cfg.Rotates, cfg.Pool.Turn = w.Name, w.Policy, w.Turn
 	// It sits down before the others know of it: a broker that begins when all have knows how many they are.
-	if _, _, err := pools.New(unit.NewTransactor(p.Store, p.Now, cfg, unit.Hooks{}), pools.NewKnown(), p.Tokens, nil).PoolsNow(ctx, time.Now()); err != nil {
+	txns := unit.NewTransactor(p.Store, p.Now, cfg, unit.Hooks{})
+	if _, _, err := pools.New(txns, pools.NewKnown(), p.Tokens, nil).PoolsNow(ctx, time.Now()); err != nil {
 		return err
 	}
 	if err := writeLine(out, "ready"); err != nil {

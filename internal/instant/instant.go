@@ -137,7 +137,8 @@ func (a *Agents) work(ctx context.Context, id string) error {
 		return nil
 	}
 	for _, e := range []wire.Event{wire.Started, wire.Succeeded} {
-		if err := a.Broker.Agents.Report(ctx, claims(id), wire.Report{ID: string(e), Attempt: id, Event: e}); err != nil {
+		r := wire.Report{ID: string(e), Attempt: id, Event: e}
+		if err := a.Broker.Agents.Report(ctx, claims(id), r); err != nil {
 			return err
 		}
 	}

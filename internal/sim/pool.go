@@ -95,7 +95,8 @@ func (y *yard) populate() {
 
 // add creates a pool.
 func (y *yard) add(name string, s record.PoolSettings) {
-	y.owner("pool "+name, func(ctx context.Context, b *broker.Broker) error { return b.Users.SetPool(ctx, name, s) }, nil)
+	y.owner("pool "+name, func(ctx context.Context, b *broker.Broker) error { return b.Users.SetPool(ctx, name, s) },
+		nil)
 }
 
 // owner repeats a request of a pool's owner until it is answered.

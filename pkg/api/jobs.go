@@ -252,8 +252,9 @@ func (a *API) submit(ctx context.Context, in *submitInput) (*submitOutput, error
 	if source == tesSource { // that is no task of TES's
 		source += " (file)"
 	}
-	job, err := a.cfg.Broker.Submitter.Submit(ctx, broker.Submission{Spec: spec, Secrets: secrets, Token: in.Key, Source: source,
-		Updates: in.Updates})
+	job, err := a.cfg.Broker.Submitter.Submit(ctx, broker.Submission{
+		Spec: spec, Secrets: secrets, Token: in.Key, Source: source, Updates: in.Updates,
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -32,15 +32,17 @@ type Ports struct {
 // PortsOf returns the ports of a broker.
 func PortsOf(b *broker.Broker) Ports {
 	return Ports{
-		Submitter: b.Users, JobViews: b.Views, Suspender: b.Users, QueueSetter: b.Users, QueueViews: b.Views, PoolKeeper: b.Users,
-		PoolViews: b.Views, PoolMachines: b.Agents, MarketViews: b.Views, Agents: b.Agents, VisitOpener: b.Users,
+		Submitter: b.Users, JobViews: b.Views, Suspender: b.Users, QueueSetter: b.Users, QueueViews: b.Views,
+		PoolKeeper: b.Users,
+		PoolViews:  b.Views, PoolMachines: b.Agents, MarketViews: b.Views, Agents: b.Agents, VisitOpener: b.Users,
 		AgentVisits: b.Agents, Data: b.Agents,
 	}
 }
 
 // complete reports whether there is a port for each route that cannot be left out.
 func (p Ports) complete() bool {
-	return p.Submitter != nil && p.JobViews != nil && p.Suspender != nil && p.QueueSetter != nil && p.QueueViews != nil &&
+	return p.Submitter != nil && p.JobViews != nil && p.Suspender != nil && p.QueueSetter != nil &&
+		p.QueueViews != nil &&
 		p.PoolKeeper != nil && p.PoolViews != nil && p.PoolMachines != nil && p.MarketViews != nil && p.Agents != nil &&
 		p.VisitOpener != nil && p.AgentVisits != nil
 }

@@ -273,7 +273,8 @@ func (a *API) tesCancel(ctx context.Context, in *tesCancelInput) (*body[struct{}
 	if _, err := a.tesTask(ctx, id, tes.Minimal); err != nil {
 		return nil, err
 	}
-	if err := a.cfg.Broker.Submitter.Cancel(ctx, id, "cancelled by a TES client"); err != nil && !errors.Is(err, record.ErrOver) {
+	err := a.cfg.Broker.Submitter.Cancel(ctx, id, "cancelled by a TES client")
+	if err != nil && !errors.Is(err, record.ErrOver) {
 		return nil, err
 	}
 	return &body[struct{}]{}, nil

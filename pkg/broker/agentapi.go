@@ -193,7 +193,9 @@ func (b *Agents) work(u *unit.Unit, cl record.Cluster, rank, seen int) (wire.Wor
 // exchangeKey is the secret that the nodes of a cluster share. It follows from the deployment's key, so that nobody has
 // to keep it. The token it is made of is of no use: it names a rank that there is not, and has expired.
 func (b *Agents) exchangeKey(cl record.Cluster) ([]byte, error) {
-	token, err := b.ports.Tokens(wire.Claims{Job: cl.Job, Cluster: cl.ID, Rank: len(cl.Nodes), Expires: time.Unix(1, 0)})
+	token, err := b.ports.Tokens(wire.Claims{
+		Job: cl.Job, Cluster: cl.ID, Rank: len(cl.Nodes), Expires: time.Unix(1, 0),
+	})
 	sum := sha256.Sum256([]byte("exchange " + token))
 	return sum[:], err
 }

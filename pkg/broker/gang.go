@@ -114,7 +114,8 @@ func (b *Functions) gangBroken(u *unit.Unit, e events.GangBroken) error {
 		}
 		told++
 		if !m.Bought && m.Attempt.Assigned() {
-			if err := b.pools.Unassign(u, m.Attempt.Offer.Region, record.ClusterID(job.ID, m.Task.Index, m.Attempt.Number),
+			id := record.ClusterID(job.ID, m.Task.Index, m.Attempt.Number)
+			if err := b.pools.Unassign(u, m.Attempt.Offer.Region, id,
 				m.Attempt.Hosts); err != nil {
 				return err
 			}

@@ -18,7 +18,8 @@ const leaveMost = 15
 // watchJob looks at a job with the prices of now: it asks for a plan where the one in force is worse, and reprices and
 // leaves its spot machines, as many at once as one transaction holds. It notes the job's queue where a task in it has
 // waited for a better price and does not any more.
-func (b *Functions) watchJob(u *unit.Unit, cause string, w *walked, changed map[string]events.MarketChange) (err error) {
+func (b *Functions) watchJob(u *unit.Unit, cause string, w *walked,
+	changed map[string]events.MarketChange) (err error) {
 	if w.job.State.Over() {
 		return nil
 	}

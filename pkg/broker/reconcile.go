@@ -115,13 +115,14 @@ func (b *Functions) reconcileJob(u *unit.Unit, cause string, w *walked, machines
 	var errs []error
 	if d := decideNudge(w, b.cfg, u.Now); len(d.Writes)+len(d.Emits) > 0 {
 		w.done++
-		errs = append(errs, b.txns.Transact(u.Ctx, events.FnReconcile, cause+"/"+w.job.ID, false, func(u *unit.Unit) error {
+		nudge := func(u *unit.Unit) error {
 			jobs, err := loadWalked(u, w.job.ID)
 			if err != nil || len(jobs) == 0 {
 				return record.OrSkip(err)
 			}
 			return u.Apply(decideNudge(&jobs[0], b.cfg, u.Now))
-		}))
+		}
+		errs = append(errs, b.txns.Transact(u.Ctx, events.FnReconcile, cause+"/"+w.job.ID, false, nudge))
 	}
 	w.wake, w.rest = w.waits() || w.job.Serves, w.mayRest(u.Now)
 	if w.ledger.Outstanding == 0 {

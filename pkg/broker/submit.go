@@ -46,7 +46,8 @@ func (b *Users) Submit(ctx context.Context, s Submission) (record.Job, error) {
 		return record.Job{}, err
 	}
 	check := inputs.Checker{
-		Stores: b.ports.Data, AtOnce: b.ports.AtOnce, Here: b.ports.Here, Own: b.cfg.StoreURL, For: b.cfg.GrantFor, Log: b.log,
+		Stores: b.ports.Data, AtOnce: b.ports.AtOnce, Here: b.ports.Here, Own: b.cfg.StoreURL, For: b.cfg.GrantFor,
+		Log: b.log,
 	}
 	if err := check.Check(ctx, s.Spec); err != nil {
 		return record.Job{}, err

@@ -161,7 +161,8 @@ func (b *Functions) queueSuspended(u *unit.Unit, e events.QueueSuspended) error 
 	if record.DrainedBy(queues, e.Queue) == nil {
 		return record.ErrSkip
 	}
-	lines, more, err := b.ports.Store.Query(u.Ctx, record.PartActive, "", store.Page{After: e.After, Limit: lookTogether})
+	page := store.Page{After: e.After, Limit: lookTogether}
+	lines, more, err := b.ports.Store.Query(u.Ctx, record.PartActive, "", page)
 	if err != nil {
 		return err
 	}

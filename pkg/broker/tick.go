@@ -53,7 +53,8 @@ func (b *Functions) takeAll(
 	n := 0
 	for part := range slices.Chunk(prices, unit.Full/recordsOfPrice) {
 		var of []events.MarketChange
-		err := b.txns.Transact(ctx, events.FnTick, fmt.Sprintf("%s/%d", cause, n), false, func(u *unit.Unit) (err error) {
+		id := fmt.Sprintf("%s/%d", cause, n)
+		err := b.txns.Transact(ctx, events.FnTick, id, false, func(u *unit.Unit) (err error) {
 			of, err = b.takePrices(u, cause, part)
 			return err
 		})

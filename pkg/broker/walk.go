@@ -117,7 +117,8 @@ func (b *Functions) walkSome(ctx context.Context, fn, after string, resting func
 	look func(*unit.Unit, *walked) error) (last string, err error) {
 	var errs []error
 	for done := 0; done < walkMost; done += 2 {
-		index, more, err := b.ports.Store.Query(ctx, record.PartActive, "", store.Page{After: after, Limit: walkTogether})
+		page := store.Page{After: after, Limit: walkTogether}
+		index, more, err := b.ports.Store.Query(ctx, record.PartActive, "", page)
 		if err != nil {
 			return "", errors.Join(append(errs, err)...)
 		}

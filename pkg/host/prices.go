@@ -67,7 +67,8 @@ func (h *Host) ticks(ctx context.Context) {
 		case <-ticker.C:
 		}
 		id := "tick-" + h.clock.Now().UTC().Format(time.RFC3339Nano)
-		if err := h.broker.Functions.Emit(ctx, "tradewind/schedule", id, events.MarketTicked{}); err != nil && ctx.Err() == nil {
+		err := h.broker.Functions.Emit(ctx, "tradewind/schedule", id, events.MarketTicked{})
+		if err != nil && ctx.Err() == nil {
 			h.log.Warn("schedule", "err", err)
 		}
 	}

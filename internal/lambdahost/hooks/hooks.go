@@ -49,8 +49,8 @@ type Hook struct {
 	Now   func() time.Time
 }
 
-// New makes the hook that tells the people whom the environment names. buckets are those of other clouds whose files are
-// jobs; jobs loads what a collector is told of a job.
+// New makes the hook that tells the people whom the environment names. buckets are those of other clouds whose files
+// are jobs; jobs loads what a collector is told of a job.
 func New(s *lambdahost.Sandbox, buckets map[string]driver.Files, jobs Jobs) *Hook {
 	hook := &Hook{
 		SNS: sns.NewFromConfig(s.AWS), Topic: s.Env.Topic, Webhook: s.Env.Webhook,

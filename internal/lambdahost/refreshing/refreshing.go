@@ -13,8 +13,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/remote"
 )
 
-// New returns a broker.Ports.Refresh: it renews the offers of the clouds that the deployment buys on, and keeps them in the work bucket, where optimize
-// finds them. AWS is asked from here, each other cloud by its own function, which alone has rights there.
+// New returns a broker.Ports.Refresh: it renews the offers of the clouds that the deployment buys on, and keeps them
+// in the work bucket, where optimize finds them. AWS is asked from here, each other cloud by its own function, which
+// alone has rights there.
 func New(s *lambdahost.Sandbox, here *aws.Cloud, others map[string]*remote.Client) func(context.Context) error {
 	bucket := refresh.Bucket{Client: s.S3(), Name: s.Env.WorkBucket}
 	ownOffers := func(ctx context.Context, known driver.Snapshots) (driver.Refreshed, error) {

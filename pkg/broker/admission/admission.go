@@ -1,5 +1,5 @@
-// Package admission runs the sessions of package session, which decide and read nothing: it reads the records, the pools
-// and the policy that they decide on, within a unit that commits what they decide.
+// Package admission runs the sessions of package session, which decide and read nothing: it reads the records, the
+// pools and the policy that they decide on, within a unit that commits what they decide.
 package admission
 
 import (

@@ -39,7 +39,8 @@ func (b *Keeper) SetPool(ctx context.Context, name string, s record.PoolSettings
 	if err := s.Check(name); err != nil {
 		return err
 	}
-	err := b.txns.Transact(ctx, fnPool, "pool/"+name+"/"+b.txns.Now().Format(time.RFC3339Nano), false, func(u *unit.Unit) error {
+	cause := "pool/" + name + "/" + b.txns.Now().Format(time.RFC3339Nano)
+	err := b.txns.Transact(ctx, fnPool, cause, false, func(u *unit.Unit) error {
 		p, found, err := book.Get[record.Pool](u, record.PoolKey(name))
 		if err != nil {
 			return err
