@@ -26,7 +26,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store/mem"
 )
 
-func TestALaunchIsWhatWasAskedFor(t *testing.T) {
+func TestLaunchRequestMatchesSpec(t *testing.T) {
 	w := newWorld(t, nil)
 	spec := w.spec("c", spot, 2)
 	spec.MaxUSDPerHour, spec.DiskGiB = 0.00123456, 77.2
@@ -76,7 +76,7 @@ func TestALaunchIsWhatWasAskedFor(t *testing.T) {
 	}
 }
 
-func TestUserDataHoldsTheTokensAndTheAgentsDigest(t *testing.T) {
+func TestUserDataContainsTokensAndAgentDigest(t *testing.T) {
 	w := newWorld(t, nil)
 	w.launch(w.spec("c", onDemand, 2))
 	data, err := base64.StdEncoding.DecodeString(w.proxy.request("RunInstances").Get("UserData"))
@@ -142,7 +142,7 @@ func TestAcceleratedMachinesGetTheImageWithTheDriver(t *testing.T) {
 	}
 }
 
-func TestMachinesHaveNoIdentityOfTheirOwn(t *testing.T) {
+func TestMachinesHaveNoInstanceProfile(t *testing.T) {
 	w := newWorld(t, nil)
 	w.launch(w.spec("c", onDemand, 1))
 	all, err := w.instances(t.Context(), "us-east-1")
@@ -156,7 +156,7 @@ func TestMachinesHaveNoIdentityOfTheirOwn(t *testing.T) {
 	}
 }
 
-func TestAgentsAreKnownByTheirDigests(t *testing.T) {
+func TestParseAgents(t *testing.T) {
 	a, b := strings.Repeat("a", 64), strings.Repeat("b", 64)
 	got, err := driver.ParseAgents("amd64=agent/" + a + "/tradewind-agent, arm64=agent/" + b + "/tradewind-agent")
 	if err != nil || !maps.Equal(got, map[string]string{"amd64": a, "arm64": b}) {
@@ -172,7 +172,7 @@ func TestAgentsAreKnownByTheirDigests(t *testing.T) {
 	}
 }
 
-func TestTheDeploymentsOwnNetworkComesFirst(t *testing.T) {
+func TestTaggedNetworkIsPreferred(t *testing.T) {
 	w := newWorld(t, nil)
 	tags := []types.TagSpecification{{ResourceType: types.ResourceTypeVpc, Tags: []types.Tag{{Key: awssdk.String("tradewind:deployment"), Value: &w.cfg.Deployment}}}}
 	vpc, err := w.straight.CreateVpc(t.Context(), &ec2.CreateVpcInput{CidrBlock: awssdk.String("10.9.0.0/16"), TagSpecifications: tags})
@@ -194,7 +194,7 @@ func TestTheDeploymentsOwnNetworkComesFirst(t *testing.T) {
 	}
 }
 
-func TestMachinesReachEachOtherAndNobodyElseReachesThem(t *testing.T) {
+func TestSecurityGroupAdmitsOnlyOwnMachines(t *testing.T) {
 	w := newWorld(t, nil)
 	other := aws.New(w.sdk(), w.cfg) // a second function of the same deployment
 	w.launch(w.spec("c", onDemand, 1))
@@ -220,7 +220,7 @@ func TestMachinesReachEachOtherAndNobodyElseReachesThem(t *testing.T) {
 
 // A group that was made and not opened, as when its maker crashed, is opened by whoever finds it; and one that EC2 does
 // not know everywhere yet is waited for.
-func TestAGroupThatWasNotOpenedIs(t *testing.T) {
+func TestLaunchOpensUnopenedSecurityGroup(t *testing.T) {
 	w := newWorld(t, nil)
 	w.proxy.refuse("AuthorizeSecurityGroupIngress", 2, "UnauthorizedOperation", "You are not authorized", http.StatusForbidden, nil)
 	if _, err := w.aws.Launch(t.Context(), w.spec("c", onDemand, 1)); err == nil {
@@ -236,7 +236,7 @@ func TestAGroupThatWasNotOpenedIs(t *testing.T) {
 	}
 }
 
-func TestOtherDeploymentsAreNotSeen(t *testing.T) {
+func TestOtherDeploymentsAreIgnored(t *testing.T) {
 	a, b := newWorld(t, nil), newWorld(t, nil)
 	a.launch(a.spec("same", onDemand, 1))
 	b.launch(b.spec("same", onDemand, 2))
@@ -249,7 +249,7 @@ func TestOtherDeploymentsAreNotSeen(t *testing.T) {
 	}
 }
 
-func TestListsAreReadToTheEnd(t *testing.T) {
+func TestListsAreReadPageByPage(t *testing.T) {
 	w := newWorld(t, nil)
 	aws.SetPage(w.aws, 5) // the least that the API takes
 	for i := range 4 {
@@ -264,7 +264,7 @@ func TestListsAreReadToTheEnd(t *testing.T) {
 }
 
 // lost launches are those whose answer nobody hears.
-func TestALostAnswerBuysNothingTwice(t *testing.T) {
+func TestLostAnswerBuysOnce(t *testing.T) {
 	for _, offer := range []cloud.Offer{onDemand, spot} {
 		w := newWorld(t, nil)
 		w.proxy.lose("RunInstances", 1)
@@ -282,7 +282,7 @@ func TestALostAnswerBuysNothingTwice(t *testing.T) {
 	}
 }
 
-func TestALostAnswerAndASilentListAreTriedAgainByTheCaller(t *testing.T) {
+func TestLostAnswerAndFailedListAreTransient(t *testing.T) {
 	w := newWorld(t, nil)
 	w.proxy.lose("RunInstances", 1)
 	w.proxy.add(&rule{action: "DescribeInstances", times: 0})
@@ -304,7 +304,7 @@ func TestALostAnswerAndASilentListAreTriedAgainByTheCaller(t *testing.T) {
 	}
 }
 
-func TestALaunchBySeveralFunctionsLeavesOneCluster(t *testing.T) {
+func TestConcurrentLaunchesLeaveOneCluster(t *testing.T) {
 	w := newWorld(t, nil)
 	spec := w.spec("c", onDemand, 2)
 	var wg sync.WaitGroup
@@ -319,7 +319,7 @@ func TestALaunchBySeveralFunctionsLeavesOneCluster(t *testing.T) {
 	}
 }
 
-func TestALaunchThatComesTooLateIsUndone(t *testing.T) {
+func TestLaunchAfterTerminateIsUndone(t *testing.T) {
 	st := mem.New()
 	keep := func(c *aws.Config) { c.Graves = graves(st) }
 	w := newWorld(t, keep)
@@ -343,7 +343,7 @@ func TestALaunchThatComesTooLateIsUndone(t *testing.T) {
 	}
 }
 
-func TestWithoutAGraveTheMachinesThemselvesTell(t *testing.T) {
+func TestTerminatedMachinesPreventRelaunchWithoutGrave(t *testing.T) {
 	w := newWorld(t, nil)
 	w.launch(w.spec("c", onDemand, 1))
 	w.terminate("c")
@@ -353,7 +353,7 @@ func TestWithoutAGraveTheMachinesThemselvesTell(t *testing.T) {
 	}
 }
 
-func TestAHalvedClusterIsEndedAndIsNoFaultOfTheTask(t *testing.T) {
+func TestPartialClusterIsEndedAndIsCapacity(t *testing.T) {
 	w := newWorld(t, nil)
 	spec := w.spec("c", spot, 3)
 	machines := w.launch(spec)
@@ -374,7 +374,7 @@ func TestAHalvedClusterIsEndedAndIsNoFaultOfTheTask(t *testing.T) {
 	}
 }
 
-func TestARegionThatDoesNotAnswerHoldsUpNoOther(t *testing.T) {
+func TestSilentRegionDoesNotBlockTerminate(t *testing.T) {
 	several := func(c *aws.Config) { c.Home, c.Regions = "us-east-1", []string{"us-east-1", "eu-west-1", "us-west-2"} }
 	w := newWorld(t, several)
 	w.launch(w.spec("c", onDemand, 1))
@@ -400,7 +400,7 @@ func TestARegionThatDoesNotAnswerHoldsUpNoOther(t *testing.T) {
 	}
 }
 
-func TestAnEndpointThatIsDownIsTransient(t *testing.T) {
+func TestUnreachableEndpointIsTransient(t *testing.T) {
 	w := newWorld(t, nil)
 	w.proxy.CloseClientConnections()
 	w.proxy.Close()
@@ -415,7 +415,7 @@ func TestAnEndpointThatIsDownIsTransient(t *testing.T) {
 	}
 }
 
-func TestWithoutCredentialsTheCloudIsClosed(t *testing.T) {
+func TestMissingCredentialsAreAuth(t *testing.T) {
 	w := newWorld(t, nil)
 	sdk := w.sdk()
 	sdk.Credentials = awssdk.CredentialsProviderFunc(func(context.Context) (awssdk.Credentials, error) {
@@ -427,7 +427,7 @@ func TestWithoutCredentialsTheCloudIsClosed(t *testing.T) {
 }
 
 // Every fifth call fails, in one of several ways, and callers try again as the broker does.
-func TestNothingIsDoubledOrLeakedWhenEveryFifthCallFails(t *testing.T) {
+func TestFlakyCallsNeitherDoubleNorLeakMachines(t *testing.T) {
 	w := newWorld(t, nil)
 	rng := rand.New(rand.NewPCG(1, 2))
 	var mu sync.Mutex

@@ -97,7 +97,7 @@ func refreshed(t *testing.T, r *refresh.Refresher, b refresh.Bucket) (*catalog.C
 	return c, res
 }
 
-func TestOldPricesHoldWhereThePriceListDoesNotAnswer(t *testing.T) {
+func TestRefreshKeepsPricesIfPriceListFails(t *testing.T) {
 	r, b := newRefresher(t, listings{})
 	if _, _, err := refresh.Load(t.Context(), b, ""); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("before the first: %v", err)
@@ -128,7 +128,7 @@ func TestOldPricesHoldWhereThePriceListDoesNotAnswer(t *testing.T) {
 	}
 }
 
-func TestPricesAndNewTypesComeFromThePriceList(t *testing.T) {
+func TestRefreshReadsPriceList(t *testing.T) {
 	r, b := newRefresher(t, listings{prices: map[string]string{"m5.large": "0.1234", "c8gd.large": "0.0999", "odd": "-1"}})
 	c, res := refreshed(t, r, b)
 	t.Logf("%+v", res)
@@ -147,7 +147,7 @@ func TestPricesAndNewTypesComeFromThePriceList(t *testing.T) {
 	}
 }
 
-func TestWhatTheAccountMayNotBuyIsNotOffered(t *testing.T) {
+func TestRefreshDropsOffersBeyondQuota(t *testing.T) {
 	r, b := newRefresher(t, listings{quotas: map[string]float64{"L-DB2E81BA": 0, "L-3819A6DF": 0, "L-34B43A08": 4, "L-1216C47A": 1000}})
 	c, res := refreshed(t, r, b)
 	if _, err := c.Lookup("aws/us-east-1/use1-az1/g4dn.xlarge"); err == nil || res.Dropped == 0 {
@@ -175,7 +175,7 @@ func TestWhatTheAccountMayNotBuyIsNotOffered(t *testing.T) {
 	}
 }
 
-func TestARegionThatFailsKeepsWhatItHad(t *testing.T) {
+func TestFailedRefreshWritesNothing(t *testing.T) {
 	r, b := newRefresher(t, listings{})
 	sdk := emulator.Config("http://127.0.0.1:1")
 	sdk.RetryMaxAttempts = 1
@@ -188,7 +188,7 @@ func TestARegionThatFailsKeepsWhatItHad(t *testing.T) {
 	}
 }
 
-func TestProductsWithoutOnePriceAreNone(t *testing.T) {
+func TestDecodeProduct(t *testing.T) {
 	if name, usd, err := refresh.DecodeProduct(fmt.Appendf(nil, entry, "m5.large", "0.0960000000")); err != nil || name != "m5.large" || usd != 0.096 {
 		t.Errorf("%s %v %v", name, usd, err)
 	}

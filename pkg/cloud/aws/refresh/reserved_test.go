@@ -85,7 +85,7 @@ func having(t *testing.T) *aws.Cloud {
 
 // Counted is what nobody else uses: machines of this deployment run on what they were planned on, those of others take
 // it away, in the zone's first.
-func TestWhatAnAccountHasReservedIsFound(t *testing.T) {
+func TestReserved(t *testing.T) {
 	known, err := catalog.Default()
 	if err != nil {
 		t.Fatal(err)
@@ -129,7 +129,7 @@ func TestWhatAnAccountHasReservedIsFound(t *testing.T) {
 }
 
 // Whatever a machine of others is paid in part uses up the part; reserved capacity is paid by those of the region.
-func TestReservedInstancesOfAFamilyAreSharedByItsSizes(t *testing.T) {
+func TestReservedInstancesOfFamilyCoverAllSizes(t *testing.T) {
 	for name, c := range map[string]struct {
 		reserved, running, capacity string
 		left, unpaid                string
@@ -151,7 +151,7 @@ func TestReservedInstancesOfAFamilyAreSharedByItsSizes(t *testing.T) {
 }
 
 // What the account has stays known where it is not told, here by an emulator that lacks the call.
-func TestWhatWasReservedIsKeptWhereNobodyTells(t *testing.T) {
+func TestRefreshKeepsReservedCapacityIfCallFails(t *testing.T) {
 	r, b := newRefresher(t, listings{})
 	base, err := catalog.Default()
 	if err != nil {
@@ -218,7 +218,7 @@ func plans(w http.ResponseWriter, r *http.Request) {
 
 // Of each plan there is what others leave of it: what is reserved is paid by the family's, and what runs on demand by
 // that of all; what reserved instances pay, what is on the spot and machines of this deployment take nothing.
-func TestWhatAnAccountHasCommittedItselfToIsFound(t *testing.T) {
+func TestCommitted(t *testing.T) {
 	got, err := refresh.Committed(t.Context(), having(t), []string{"us-east-1"}, time.Unix(1_800_000_000, 0))
 	if err != nil {
 		t.Fatal(err)
