@@ -130,7 +130,7 @@ func TestAcceleratedMachinesGetTheImageWithTheDriver(t *testing.T) {
 	w := newWorld(t, nil)
 	var typed *cloud.Error
 	if _, err := w.aws.Launch(t.Context(), w.spec("c", gpu, 1)); !errors.As(err, &typed) || typed.Kind != cloud.Quota || !strings.Contains(typed.Message, "nvidia") {
-		t.Errorf("a region without the image, as the emulator's: %v", err)
+		t.Errorf("a region without the image, like the emulator's: %v", err)
 	}
 	w = newWorld(t, func(c *aws.Config) {
 		c.Images = map[string]string{"amd64-gpu": "ssm:/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-x86_64"}
@@ -151,7 +151,7 @@ func TestMachinesHaveNoInstanceProfile(t *testing.T) {
 	}
 	for name := range w.proxy.request("RunInstances") {
 		if strings.Contains(name, "IamInstanceProfile") {
-			t.Errorf("it was asked for %s", name)
+			t.Errorf("the request has %s", name)
 		}
 	}
 }
@@ -210,7 +210,7 @@ func TestSecurityGroupAdmitsOnlyOwnMachines(t *testing.T) {
 	g := groups.SecurityGroups[0]
 	for _, p := range g.IpPermissions {
 		if len(p.IpRanges)+len(p.Ipv6Ranges)+len(p.PrefixListIds) > 0 || len(p.UserIdGroupPairs) != 1 || awssdk.ToString(p.UserIdGroupPairs[0].GroupId) != awssdk.ToString(g.GroupId) {
-			t.Errorf("let in: %+v", p)
+			t.Errorf("inbound rule: %+v", p)
 		}
 	}
 	if len(g.IpPermissions) != 1 {
@@ -218,8 +218,8 @@ func TestSecurityGroupAdmitsOnlyOwnMachines(t *testing.T) {
 	}
 }
 
-// A group that was made and not opened, as when its maker crashed, is opened by whoever finds it; and one that EC2 does
-// not know everywhere yet is waited for.
+// A group that was made but not opened, because its maker crashed, is opened by the next launch. If EC2 does not know
+// a group everywhere yet, the driver retries.
 func TestLaunchOpensUnopenedSecurityGroup(t *testing.T) {
 	w := newWorld(t, nil)
 	w.proxy.refuse("AuthorizeSecurityGroupIngress", 2, "UnauthorizedOperation", "You are not authorized", http.StatusForbidden, nil)
@@ -242,7 +242,7 @@ func TestOtherDeploymentsAreIgnored(t *testing.T) {
 	b.launch(b.spec("same", onDemand, 2))
 	a.terminate("same")
 	if n := b.left("us-east-1"); n != 2 {
-		t.Errorf("%d machines of the other deployment are left", n)
+		t.Errorf("the other deployment has %d machines left", n)
 	}
 	if listed, err := a.aws.Machines(t.Context(), ""); err != nil || len(listed) != 1 || listed[0].State != cloud.Terminated {
 		t.Errorf("%+v, %v", listed, err)
@@ -251,7 +251,7 @@ func TestOtherDeploymentsAreIgnored(t *testing.T) {
 
 func TestListsAreReadPageByPage(t *testing.T) {
 	w := newWorld(t, nil)
-	aws.SetPage(w.aws, 5) // the least that the API takes
+	aws.SetPage(w.aws, 5) // the smallest page that the API allows
 	for i := range 4 {
 		w.launch(w.spec("c"+strconv.Itoa(i), onDemand, 3))
 	}
@@ -259,18 +259,18 @@ func TestListsAreReadPageByPage(t *testing.T) {
 		t.Errorf("%d machines, %v", len(listed), err)
 	}
 	if n := w.proxy.count("DescribeInstances"); n < 4+2 {
-		t.Errorf("only %d calls: nothing was paged", n)
+		t.Errorf("only %d calls: the list was not paged", n)
 	}
 }
 
-// lost launches are those whose answer nobody hears.
+// The answer of a launch is lost.
 func TestLostAnswerBuysOnce(t *testing.T) {
 	for _, offer := range []cloud.Offer{onDemand, spot} {
 		w := newWorld(t, nil)
 		w.proxy.lose("RunInstances", 1)
 		machines := w.launch(w.spec("c", offer, 2)) // found by their tag
 		if n := w.left("us-east-1"); n != 2 || len(machines) != 2 {
-			t.Errorf("%d machines exist, %d are known", n, len(machines))
+			t.Errorf("%d machines exist, %d were returned", n, len(machines))
 		}
 		if n := w.proxy.count("RunInstances"); n != 1 {
 			t.Errorf("%d launches", n)
@@ -308,7 +308,7 @@ func TestConcurrentLaunchesLeaveOneCluster(t *testing.T) {
 	w := newWorld(t, nil)
 	spec := w.spec("c", onDemand, 2)
 	var wg sync.WaitGroup
-	for range 4 { // the emulator honours no tokens, and functions share no locks
+	for range 4 { // the emulator ignores tokens, and functions share no locks
 		other := aws.New(w.sdk(), w.cfg)
 		wg.Go(func() { _, _ = other.Launch(t.Context(), spec) })
 	}
@@ -326,7 +326,7 @@ func TestLaunchAfterTerminateIsUndone(t *testing.T) {
 	w.cfg.Graves = graves(st)
 	other := aws.New(w.sdk(), w.cfg)
 	w.proxy.add(&rule{action: "RunInstances", times: 1, act: func(rw http.ResponseWriter, _ *http.Request, forward func(http.ResponseWriter)) {
-		if err := other.Terminate(context.WithoutCancel(t.Context()), "c"); err != nil { // while the launch is on its way
+		if err := other.Terminate(context.WithoutCancel(t.Context()), "c"); err != nil { // during the launch
 			t.Error(err)
 		}
 		forward(rw)
@@ -336,7 +336,7 @@ func TestLaunchAfterTerminateIsUndone(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	if n := w.left("us-east-1"); n != 0 {
-		t.Errorf("%d machines outlived it", n)
+		t.Errorf("%d machines are left", n)
 	}
 	if _, err := w.aws.Launch(t.Context(), w.spec("c", onDemand, 2)); cloud.KindOf(err) != cloud.Invalid {
 		t.Errorf("launched again: %v", err)
@@ -347,7 +347,7 @@ func TestTerminatedMachinesPreventRelaunchWithoutGrave(t *testing.T) {
 	w := newWorld(t, nil)
 	w.launch(w.spec("c", onDemand, 1))
 	w.terminate("c")
-	other := aws.New(w.sdk(), w.cfg) // has another memory
+	other := aws.New(w.sdk(), w.cfg) // its graves are in another memory
 	if _, err := other.Launch(t.Context(), w.spec("c", onDemand, 1)); cloud.KindOf(err) != cloud.Invalid {
 		t.Errorf("%v", err)
 	}
@@ -387,16 +387,16 @@ func TestSilentRegionDoesNotBlockTerminate(t *testing.T) {
 		forward(rw)
 	}})
 	if err := other.Terminate(t.Context(), "c"); err != nil {
-		t.Errorf("the cluster was found elsewhere: %v", err)
+		t.Errorf("the cluster was found in another region: %v", err)
 	}
 	if n := w.left("us-east-1"); n != 0 {
 		t.Errorf("%d left", n)
 	}
 	if err := other.Terminate(t.Context(), "unknown"); cloud.KindOf(err) != cloud.Transient || err == nil {
-		t.Errorf("it may be in the region that does not answer: %v", err)
+		t.Errorf("the cluster may be in the region that does not answer: %v", err)
 	}
 	if _, err := other.Machines(t.Context(), ""); cloud.KindOf(err) != cloud.Transient || err == nil {
-		t.Errorf("a list that lacks a region is no list: %v", err)
+		t.Errorf("a list without one region must fail: %v", err)
 	}
 }
 
@@ -426,7 +426,7 @@ func TestMissingCredentialsAreAuth(t *testing.T) {
 	}
 }
 
-// Every fifth call fails, in one of several ways, and callers try again as the broker does.
+// Every fifth call fails, in one of several ways, and callers retry as the broker does.
 func TestFlakyCallsNeitherDoubleNorLeakMachines(t *testing.T) {
 	w := newWorld(t, nil)
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -453,7 +453,7 @@ func TestFlakyCallsNeitherDoubleNorLeakMachines(t *testing.T) {
 	}})
 	stubborn := func(what string, f func(*aws.Cloud) error) {
 		for range 50 {
-			err := f(aws.New(w.sdk(), w.cfg)) // a new function each time: nothing is remembered
+			err := f(aws.New(w.sdk(), w.cfg)) // a new function each time, with empty caches
 			if err == nil {
 				return
 			}
@@ -475,7 +475,7 @@ func TestFlakyCallsNeitherDoubleNorLeakMachines(t *testing.T) {
 			return !slices.ContainsFunc(i.Tags, func(tag types.Tag) bool { return awssdk.ToString(tag.Value) == spec.Cluster })
 		})
 		if len(all) != spec.Nodes || len(machines) != spec.Nodes {
-			t.Errorf("cluster %d: %d machines were bought, %d are known, %d were asked for", i, len(all), len(machines), spec.Nodes)
+			t.Errorf("cluster %d: %d machines were bought, %d returned, %d requested", i, len(all), len(machines), spec.Nodes)
 		}
 		stubborn("terminate", func(c *aws.Cloud) error { return c.Terminate(t.Context(), spec.Cluster) })
 	}

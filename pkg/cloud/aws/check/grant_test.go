@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Who lacks rights is told the command that gives them, as a shell takes it.
+// The report contains the command that grants the missing rights, quoted for a shell.
 func TestGrantCommand(t *testing.T) {
 	for identity, want := range map[string]string{
 		"arn:aws:iam::1:user/people/ada":                  "put-user-policy --user-name ada ",
