@@ -1,5 +1,5 @@
-// Package kubedeploy puts the broker into a cluster of Kubernetes, or takes it out: the objects of the Helm chart in
-// deploy/helm, rendered here and applied by server-side apply.
+// Package kubedeploy deploys the broker to a Kubernetes cluster and removes it. It renders the objects of the Helm
+// chart in deploy/helm and applies them with server-side apply.
 package kubedeploy
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/kubeapi"
 )
 
-// Values are those of the chart (deploy/helm/tradewind/values.yaml).
+// Values are the values of the chart (deploy/helm/tradewind/values.yaml).
 type Values struct {
 	Image            string   `yaml:"image"`
 	ImagePullSecrets []string `yaml:"imagePullSecrets"`
@@ -29,7 +29,7 @@ type Values struct {
 	Clouds           []string `yaml:"clouds"`
 	PublicURL        string   `yaml:"publicURL"`
 	PodNamespaces    []string `yaml:"podNamespaces"`
-	// PlaceholderPriority makes the PriorityClass of placeholders.
+	// PlaceholderPriority creates the PriorityClass of placeholder pods.
 	PlaceholderPriority bool      `yaml:"placeholderPriority"`
 	Storage             Storage   `yaml:"storage"`
 	Resources           Resources `yaml:"resources"`
@@ -38,17 +38,17 @@ type Values struct {
 
 // Storage is the broker's volume.
 type Storage struct {
-	Size      string `yaml:"size"` // a quantity of Kubernetes
+	Size      string `yaml:"size"` // a Kubernetes quantity
 	ClassName string `yaml:"className"`
 }
 
-// Resources are what the broker's pod asks for, quantities of Kubernetes.
+// Resources are the requests of the broker's pod, as Kubernetes quantities.
 type Resources struct {
 	CPU    string `yaml:"cpu"`
 	Memory string `yaml:"memory"`
 }
 
-// Defaults are the values of the chart that nobody sets.
+// Defaults returns the chart's default values.
 func Defaults() (Values, error) {
 	var v Values
 	body, err := chart.Chart.ReadFile("tradewind/values.yaml")
@@ -60,7 +60,7 @@ func Defaults() (Values, error) {
 	return v, err
 }
 
-// Render are the objects of a deployment into a namespace, in the order in which they are made.
+// Render returns the objects of a deployment in a namespace, in the order of their creation.
 func Render(namespace string, v Values) ([]kubeapi.Object, error) {
 	var raw map[string]any
 	body, err := yaml.Marshal(v)
@@ -98,7 +98,7 @@ func Render(namespace string, v Values) ([]kubeapi.Object, error) {
 	return out, nil
 }
 
-// rank says what is made first.
+// rank returns the position of an object's kind in the order of creation.
 func rank(o kubeapi.Object) int {
 	order := []string{"Namespace", "CustomResourceDefinition", "PriorityClass", "ServiceAccount", "Role",
 		"ClusterRole", "RoleBinding", "ClusterRoleBinding", "NetworkPolicy", "Service", "PodDisruptionBudget"}
@@ -108,7 +108,7 @@ func rank(o kubeapi.Object) int {
 	return len(order)
 }
 
-// expand renders a template with the functions of Helm's that the chart uses.
+// expand renders a template with those of Helm's functions that the chart uses.
 func expand(name string, text []byte, given any) ([]byte, error) {
 	t, err := template.New(name).Option("missingkey=error").Funcs(template.FuncMap{
 		"quote": func(v any) string { return strconv.Quote(fmt.Sprint(v)) },
@@ -134,12 +134,12 @@ func expand(name string, text []byte, given any) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// Decode reads the objects of a file.
+// Decode reads the objects of a YAML file.
 func Decode(text []byte) ([]kubeapi.Object, error) {
 	var out []kubeapi.Object
 	dec := yaml.NewDecoder(bytes.NewReader(text))
 	for {
-		var o map[string]any // not an Object, of which the maps in it would be, too
+		var o map[string]any // not an Object: nested maps would then be Objects too
 		err := dec.Decode(&o)
 		if errors.Is(err, io.EOF) {
 			return out, nil
