@@ -13,14 +13,14 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
 
-// ErrNoAgents says that the agent's programs for machines are not there.
-var ErrNoAgents = errors.New("the agent's program for bought machines is not there")
+// ErrNoAgents means that the folders have no agent program for machines.
+var ErrNoAgents = errors.New("the agent's program for machines is missing")
 
 // Architectures of machines.
 var architectures = []string{"amd64", "arm64"}
 
-// AgentFolders are where the agent's programs are looked for when no folder is named: beside this program, and where
-// `make agent` puts them in a clone.
+// AgentFolders returns the folders where FindAgents looks by default: next to this program, and where `make agent`
+// writes in a clone of the repository.
 func AgentFolders() []string {
 	self, err := os.Executable()
 	if err != nil {
@@ -33,14 +33,14 @@ func AgentFolders() []string {
 	return []string{filepath.Join(beside, "agent"), filepath.Join(beside, "..", "dist", "agent")}
 }
 
-// Programs are what machines fetch from the broker.
+// Programs are the files that machines download from the broker.
 type Programs struct {
 	Files    map[string]string // by SHA-256
 	Mounters map[string]string // SHA-256 of rclone, by architecture; machines without one cannot mount
 }
 
-// FindAgents looks for the agent's programs, ARCH/tradewind-agent, in the first folder that has one. It fails with
-// ErrNoAgents where none has. ARCH/rclone beside them, as `make rclone` builds it, is taken along.
+// FindAgents looks for the agent's programs, ARCH/tradewind-agent, in the first folder that has one, and for
+// ARCH/rclone next to them, which `make rclone` builds. It returns ErrNoAgents if no folder has an agent.
 func FindAgents(folders ...string) (driver.Agents, Programs, error) {
 	for _, folder := range folders {
 		agents, programs := driver.Agents{}, Programs{map[string]string{}, map[string]string{}}
@@ -67,7 +67,7 @@ func FindAgents(folders ...string) (driver.Agents, Programs, error) {
 }
 
 func digest(file string) (string, error) {
-	f, err := os.Open(file) //nolint:gosec // the program that is looked for
+	f, err := os.Open(file) //nolint:gosec // the program to find
 	if err != nil {
 		return "", err
 	}

@@ -1,6 +1,6 @@
-// Package cloudkit is how a process that buys machines comes by its clouds: a Kit for each cloud opens its driver, with
-// what checks the account, proves machines and tells prices, from settings that lie in the state folder. Each kit is a
-// package of its own, so that a program links the clouds that it can buy on; package kits has all of them.
+// Package cloudkit opens the clouds for programs that buy machines. A Kit for each cloud opens its driver, with
+// everything that checks the account, verifies machines and reads prices, from settings in the state folder. Each kit
+// is a separate package, so that a program links only the clouds on which it can buy; package kits has all of them.
 package cloudkit
 
 import (
@@ -19,24 +19,25 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/secret"
 )
 
-// Kit is what is known of a cloud before anybody calls it.
+// Kit describes a cloud and opens it. Only Setup's result and Open call the cloud.
 type Kit struct {
 	Name  string // the catalogue's
 	Title string // for people: "Lambda GPU cloud"
-	// Ready says what a cloud's settings lack, with the command that mends it; nil is nothing. It calls nobody.
+	// Ready returns what is missing in the settings, with the command that fixes it; nil means nothing. It calls no
+	// cloud.
 	Ready func(Settings, Lookup) error
-	// Account says as whom the settings buy, in a few words: "profile work". It calls nobody.
+	// Account describes the account that the settings use, in a few words: "profile work". It calls no cloud.
 	Account func(Settings, Lookup) string
-	// Flags adds to a command what the settings are made of.
+	// Flags adds to a command the flags that set the settings.
 	Flags func(*pflag.FlagSet, *Settings)
-	// Setup prepares what buying needs in the cloud: networks, roles, topics; nil where nothing has to be made. It
-	// calls nobody.
+	// Setup prepares the creation of what buying needs in the cloud: networks, roles, topics; nil means that nothing
+	// has to be created. It calls no cloud.
 	Setup func(context.Context, Request) (Setup, error)
-	// Open makes the driver.
+	// Open creates the driver.
 	Open func(context.Context, Request) (*Opened, error)
 }
 
-// Names are those of kits, in their order.
+// Names returns the names of kits, in the same order.
 func Names(kits []Kit) []string {
 	names := make([]string, len(kits))
 	for i, k := range kits {
@@ -45,26 +46,26 @@ func Names(kits []Kit) []string {
 	return names
 }
 
-// Setup makes and removes what buying needs in a cloud. Each step is looked at first, so that a second time changes
-// nothing.
+// Setup creates and removes what buying needs in a cloud. Each step checks first whether its work is already done, so
+// that a second run changes nothing.
 type Setup interface {
-	// Print writes the commands that would make it, of the cloud's own tool.
+	// Print writes commands of the cloud's own tool that would create everything.
 	Print(w io.Writer) error
-	// Make makes what is missing, telling each step, and returns the settings with what it has made.
+	// Make creates what is missing, reports each step, and returns the settings completed with what it created.
 	Make(ctx context.Context, tell func(step string)) (Settings, error)
-	// Remove takes away what Make made.
+	// Remove deletes what Make created.
 	Remove(ctx context.Context, tell func(step string)) error
 }
 
-// Lookup returns the value of an environment variable, empty where it is not set.
+// Lookup returns the value of an environment variable, or an empty string if it is not set.
 type Lookup func(name string) string
 
-// Request is what a cloud is opened with.
+// Request has the arguments for opening a cloud.
 type Request struct {
 	Settings Settings
-	// Deployment is what all that is bought is named or tagged after.
+	// Deployment is in the names or tags of everything that is bought.
 	Deployment string
-	// PublicURL is where machines reach the broker; proofs that are made for somebody are made for it.
+	// PublicURL is where machines reach the broker. Identity proofs that name an audience name this URL.
 	PublicURL string
 	Agents    driver.Agents
 	Graves    driver.Graves
@@ -72,46 +73,47 @@ type Request struct {
 	Log       *slog.Logger
 }
 
-// Opened is a cloud to buy on.
+// Opened is a cloud that is ready for buying.
 type Opened struct {
 	Cloud cloud.Cloud
-	// Checker says what may be done there.
+	// Checker reports what the account may do in the cloud.
 	Checker driver.Checker
-	// Verifier checks the proofs of its machines; nil where they have none.
+	// Verifier checks the identity proofs of the cloud's machines; nil if they have none.
 	Verifier identity.Verifier
-	// Refresh renews what the catalogue knows of the cloud and writes the next snapshot; nil where nobody tells. When
-	// it fails nothing is written, and what was known still holds.
+	// Refresh updates the cloud's part of the catalogue and writes the next snapshot; nil if the cloud has no source
+	// for it. If it fails, it writes nothing and the last snapshot stays valid.
 	Refresh driver.Refresh
-	// Data signs for the buckets of the settings' stores; nil where there are none.
+	// Data signs requests for the buckets of the settings' stores; nil without stores.
 	Data grant.Store
-	// Secrets fetch the cloud's secrets that the settings name, by their schemes; nil where they name none.
+	// Secrets fetch the cloud's secrets that the settings name, by URL scheme; nil if they name none.
 	Secrets map[string]secret.Source
-	// Pushed reads what the cloud has pushed; nil where the cloud pushes nothing.
+	// Pushed reads messages that the cloud pushes; nil if the cloud pushes nothing.
 	Pushed push.Read
-	// Pull tells the same, fetched from where the cloud keeps it, until ctx ends; nil where there is nothing to fetch.
+	// Pull fetches the same messages from the cloud until ctx ends; nil if there is nothing to fetch.
 	Pull func(ctx context.Context, tell push.Tell)
-	// Files are those of the bucket whose files become jobs; nil where there is none.
+	// Files reads and writes the bucket whose files become jobs; nil without such a bucket.
 	Files driver.Files
-	// FreshFor is how long what Refresh has read is good for; a day when 0.
+	// FreshFor is how long the result of Refresh is considered current; 0 means a day.
 	FreshFor time.Duration
-	// Watch tells of machines that are about to be taken until ctx ends; nil where the agents alone hear of it.
+	// Watch reports machines that are about to be interrupted, until ctx ends; nil if only the agents receive such
+	// notices.
 	Watch func(ctx context.Context, tell func(context.Context, cloud.Notice))
-	// Regions are all that are bought in; empty is any.
+	// Regions are the only regions in which to buy; empty means any.
 	Regions []string
-	// Prices makes the source of its spot prices, which are asked for of what runs and of the offers that waiting
-	// names; nil where there are none.
+	// Prices returns the source of spot prices, for the offers of running machines and for those that waiting names;
+	// nil if there are none.
 	Prices func(waiting func(context.Context) ([]string, error)) Prices
 }
 
-// Prices tells what spot machines cost now.
+// Prices reads current spot prices.
 type Prices interface {
 	SpotPrices(ctx context.Context) ([]Price, error)
 }
 
-// Price is what an offer costs on the spot market. It has the fields of an event of the broker, which a function that
-// has a driver alone does not link.
+// Price is the spot price of an offer. It has the fields of a broker event, but a function that has only a driver
+// does not link the package of events.
 type Price struct {
 	Offer string // its ID, without a market
 	USD   float64
-	Since time.Time // zero is not known
+	Since time.Time // zero means unknown
 }

@@ -7,20 +7,20 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
 
-// DAGPlace is the bucket whose files become jobs, as a URL, and what their names begin with; both are empty where there
-// is none.
+// DAGPlace returns the bucket whose files become jobs, as a URL, and the prefix of their names; both are empty
+// without such a bucket.
 func (s Settings) DAGPlace() (bucket, prefix string) {
-	bucket, prefix, _ = driver.DAGPlace(s.DAGs) // Check has read it
+	bucket, prefix, _ = driver.DAGPlace(s.DAGs) // Check validates it
 	return bucket, prefix
 }
 
-// checkDAGs says what is wrong with the place.
+// checkDAGs returns what is wrong with DAGs and PushURL.
 func (s Settings) checkDAGs() error {
 	if _, _, err := driver.DAGPlace(s.DAGs); err != nil {
 		return fmt.Errorf("%w: %w", ErrSettings, err)
 	}
 	if !strings.HasPrefix(s.PushURL, "https://") && s.PushURL != "" && !Loopback(s.PushURL) {
-		return fmt.Errorf("%w: push URL %q is not https://HOST: Google pushes to nothing else", ErrSettings, s.PushURL)
+		return fmt.Errorf("%w: push URL %q is not https://HOST: Google pushes only to HTTPS", ErrSettings, s.PushURL)
 	}
 	return nil
 }

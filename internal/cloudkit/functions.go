@@ -8,50 +8,50 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Functions are those of a deployment on AWS, which buy on another cloud without a key: that cloud trusts what AWS says
-// of their role.
+// Functions are the functions of a deployment on AWS. They buy on another cloud without a key: that cloud trusts
+// AWS's statement of their role.
 type Functions struct {
-	// Account of AWS, twelve digits; empty: it is not for functions.
+	// Account of AWS, twelve digits; empty if the settings are not for functions.
 	Account    string `json:"account"`
 	Deployment string `json:"deployment"`
-	// Issuer signs for the account who its roles are. Azure asks for it, Google asks AWS itself.
+	// Issuer is the URL that signs tokens for the account's roles. Azure needs it; Google asks AWS itself.
 	Issuer string `json:"issuer,omitempty"`
 }
 
-// FunctionFlags adds to a command for whom a cloud is prepared.
+// FunctionFlags adds to a command the flags that name the deployment on AWS for which a cloud is set up.
 func FunctionFlags(f *pflag.FlagSet, s *Settings) {
 	f.StringVar(&s.Functions.Account, "aws-account", "",
-		"account of AWS whose deployment buys: the cloud is made to trust its function,\n"+
-			"and the settings are printed, not kept")
+		"AWS account of the deployment that buys: the cloud is made to trust its function,\n"+
+			"and the settings are printed, not saved")
 	f.StringVar(&s.Functions.Deployment, "aws-deployment", "tradewind", "name of that deployment")
 }
 
 var awsAccount = regexp.MustCompile(`^[0-9]{12}$`)
 
-// Check says what is wrong with them.
+// Check returns what is wrong with f.
 func (f Functions) Check() error {
 	if f.Account != "" && !awsAccount.MatchString(f.Account) {
-		return fmt.Errorf("%w: an account of AWS is twelve digits, not %q", ErrSettings, f.Account)
+		return fmt.Errorf("%w: an AWS account has twelve digits: %q", ErrSettings, f.Account)
 	}
 	return nil
 }
 
-// Role is that of the function of a deployment that buys on a cloud.
+// Role returns the name of the AWS role of the deployment's function that buys on a cloud.
 func (f Functions) Role(cloud string) string { return f.Deployment + "-cloud-" + cloud }
 
-// FunctionsFileName is where it is noted, in a state folder, what was made in clouds for functions on AWS.
+// FunctionsFileName is the file in a state folder that records what was created in clouds for functions on AWS.
 const FunctionsFileName = "functions.json"
 
 func (f Functions) key(cloud string) string { return cloud + "/" + f.Account + "/" + f.Deployment }
 
-// MadeFor reads what was made in a cloud for the functions of a deployment, as far as this state folder knows.
+// MadeFor reads what was created in a cloud for the functions of a deployment, according to this state folder.
 func MadeFor(state, cloud string, f Functions) (s Settings, known bool, err error) {
 	all, err := load(filepath.Join(state, FunctionsFileName))
 	s, known = all[f.key(cloud)]
 	return s, known, err
 }
 
-// NoteMadeFor notes it, or with nil that it was removed.
+// NoteMadeFor records what was created; a nil s means that it was removed.
 func NoteMadeFor(state, cloud string, f Functions, s *Settings) error {
 	file := filepath.Join(state, FunctionsFileName)
 	all, err := load(file)

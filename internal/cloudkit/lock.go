@@ -10,11 +10,11 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/clock"
 )
 
-// lockPause is how often it is tried to take a lock that another process has.
+// lockPause is the time between attempts to take a lock that another process holds.
 const lockPause = 100 * time.Millisecond
 
-// lock takes a file's lock, waiting for whoever has it, in this process or another: until ctx ends. What a process that
-// dies had is free.
+// lock takes a file's lock and waits, until ctx ends, while this or another process holds it. The lock of a process
+// that dies becomes free.
 func lock(ctx context.Context, file string) (unlock func(), err error) {
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // in the state folder
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver/renew"
 )
 
-// Two refreshes of one folder go one after the other, so that what either has read is kept.
-func TestTwoRefreshesOfOneFolderKeepWhatBothRead(t *testing.T) {
+// Two refreshes of one folder run one after the other, so that the results of both are kept.
+func TestParallelRefreshesOfFolderKeepBothResults(t *testing.T) {
 	dir := t.TempDir()
 	inside, leave := make(chan struct{}), make(chan struct{})
 	source := func(cloud string, began func()) renew.Source {
@@ -41,7 +41,7 @@ func TestTwoRefreshesOfOneFolderKeepWhatBothRead(t *testing.T) {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
 	if _, err := cloudkit.ShelfOf(dir).Renew(ended, time.Now, nil); !errors.Is(err, context.Canceled) {
-		t.Errorf("a second refresh does not wait for the first: %v", err)
+		t.Errorf("the second refresh does not wait for the first: %v", err)
 	}
 	go refresh(source("gcp", func() {}))
 	close(leave)
@@ -52,11 +52,11 @@ func TestTwoRefreshesOfOneFolderKeepWhatBothRead(t *testing.T) {
 	}
 	c, ok := cloudkit.ShelfOf(dir).Catalog(context.Background())
 	if !ok {
-		t.Fatal("there is no catalogue")
+		t.Fatal("no catalogue")
 	}
 	for _, cloud := range []string{"aws", "gcp"} {
 		if n := len(renew.Collect(c, func(o *catalog.Offer) bool { return o.Cloud == cloud })); n != 1 {
-			t.Errorf("%d offers of %s are kept, want the one that was read", n, cloud)
+			t.Errorf("%d offers of %s, want the one that was read", n, cloud)
 		}
 	}
 }

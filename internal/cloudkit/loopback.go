@@ -5,7 +5,7 @@ import (
 	"net/url"
 )
 
-// Loopback says whether a URL is of this computer itself, where an emulator is.
+// Loopback reports whether a URL names this computer, as the URL of an emulator does.
 func Loopback(raw string) bool {
 	u, err := url.Parse(raw)
 	if err != nil {

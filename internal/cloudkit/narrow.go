@@ -6,8 +6,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 )
 
-// Narrow leaves of a catalogue the offers of some clouds in their regions; a cloud without regions has all of them.
-// Other clouds' offers stay where others says so.
+// Narrow keeps, of a catalogue's offers, those of the given clouds in the given regions; a cloud without regions
+// keeps all. The offers of other clouds stay if others is true.
 func Narrow(c *catalog.Catalog, regions map[string][]string, others bool) (*catalog.Catalog, error) {
 	return c.Replace(func(o *catalog.Offer) bool {
 		in, named := regions[o.Cloud]

@@ -14,14 +14,14 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver/renew"
 )
 
-// ReservedFlag adds to a command the capacity that an account has already.
+// ReservedFlag adds the flag --reserved, capacity that the account already has.
 func ReservedFlag(f *pflag.FlagSet, s *Settings) {
 	f.StringSliceVar(&s.Reserved, "reserved", nil,
-		"capacity that the account pays for already, used first: TYPE@REGION[/ZONE]:COUNT[:USD],\nUSD an hour on the "+
-			"margin (default 0): m5.large@us-east-1:4")
+		"capacity that the account already pays for, used first: TYPE@REGION[/ZONE]:COUNT[:USD],\nwith its marginal "+
+			"price in USD per hour (default 0): m5.large@us-east-1:4")
 }
 
-// ReservedOf reads what the settings of a cloud say that its account has. It fails with ErrSettings.
+// ReservedOf reads the reserved capacity from the settings of a cloud. Errors match ErrSettings.
 func (s Settings) ReservedOf(cloud string) (all []catalog.Reserved, err error) {
 	for _, text := range s.Reserved {
 		kind, rest, ok := strings.Cut(text, "@")
@@ -33,25 +33,25 @@ func (s Settings) ReservedOf(cloud string) (all []catalog.Reserved, err error) {
 		r.Region, r.Zone, _ = strings.Cut(parts[0], "/")
 		r.ID = kind + "-" + strings.ReplaceAll(parts[0], "/", "-")
 		if r.Count, err = strconv.Atoi(parts[1]); err != nil || r.Count < 1 {
-			return nil, fmt.Errorf("%w: reserved %q: %q is no number of machines", ErrSettings, text, parts[1])
+			return nil, fmt.Errorf("%w: reserved %q: %q is not a number of machines", ErrSettings, text, parts[1])
 		}
 		if len(parts) == 3 {
 			if r.USDPerHour, err = strconv.ParseFloat(parts[2], 64); err != nil || !(r.USDPerHour >= 0) {
-				return nil, fmt.Errorf("%w: reserved %q: %q is no price", ErrSettings, text, parts[2])
+				return nil, fmt.Errorf("%w: reserved %q: %q is not a price", ErrSettings, text, parts[2])
 			}
 		}
 		if err := r.Check(); err != nil {
 			return nil, fmt.Errorf("%w: reserved %q: %w", ErrSettings, text, err)
 		}
 		if slices.ContainsFunc(all, func(k catalog.Reserved) bool { return k.ID == r.ID }) {
-			return nil, fmt.Errorf("%w: reserved %q is named twice", ErrSettings, text)
+			return nil, fmt.Errorf("%w: reserved %q is given twice", ErrSettings, text)
 		}
 		all = append(all, r)
 	}
 	return all, nil
 }
 
-// Reserving is a refresh after which the catalogue has the capacity that settings name beside what the cloud tells.
+// Reserving returns refresh extended to add the settings' reserved capacity to the catalogue.
 func Reserving(cloud string, s Settings, refresh driver.Refresh) driver.Refresh {
 	return func(ctx context.Context, snapshots driver.Snapshots) (driver.Refreshed, error) {
 		res, err := refresh(ctx, snapshots)

@@ -11,7 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
 
-func TestReservedCapacityIsNamedBySettings(t *testing.T) {
+func TestReservedOf(t *testing.T) {
 	s := cloudkit.Settings{Reserved: []string{"m5.large@us-east-1:4", "p3.2xlarge@us-east-1/use1-az2:1:0.25"}}
 	got, err := s.ReservedOf("aws")
 	if err != nil || len(got) != 2 {
@@ -30,8 +30,8 @@ func TestReservedCapacityIsNamedBySettings(t *testing.T) {
 		t.Errorf("%+v, %v", again, err)
 	}
 	for bad, why := range map[string]string{
-		"m5.large": "is not TYPE@REGION", "m5.large@us-east-1": "is not TYPE@REGION", "m5.large@us-east-1:no": "is no number",
-		"m5.large@us-east-1:0": "is no number", "m5.large@us-east-1:1:-2": "is no price", "m5 large@us-east-1:1": "a name",
+		"m5.large": "is not TYPE@REGION", "m5.large@us-east-1": "is not TYPE@REGION", "m5.large@us-east-1:no": "is not a number",
+		"m5.large@us-east-1:0": "is not a number", "m5.large@us-east-1:1:-2": "is not a price", "m5 large@us-east-1:1": "a name",
 		"m5.large@:1": "a name", "a@b:1,a@b:1": "twice",
 	} {
 		s := cloudkit.Settings{Reserved: strings.Split(bad, ",")}
@@ -41,8 +41,8 @@ func TestReservedCapacityIsNamedBySettings(t *testing.T) {
 	}
 }
 
-// What settings name comes with each refresh, in place of what they named before.
-func TestARefreshHasWhatSettingsName(t *testing.T) {
+// Each refresh replaces the reserved capacity of the previous settings with that of the current ones.
+func TestReservingAddsReservedOfSettings(t *testing.T) {
 	shelf := cloudkit.ShelfOf(t.TempDir())
 	none := func(context.Context, driver.Snapshots) (driver.Refreshed, error) { return driver.Refreshed{}, nil }
 	for _, named := range [][]string{{"m5.large@us-east-1:4"}, {"m5.large@us-east-1:2"}, nil} {
@@ -52,14 +52,14 @@ func TestARefreshHasWhatSettingsName(t *testing.T) {
 		}
 		c, ok := shelf.Catalog(t.Context())
 		if !ok {
-			t.Fatal("nothing is kept")
+			t.Fatal("no catalogue")
 		}
 		var got []string
 		for _, r := range c.Reserved() {
 			got = append(got, fmt.Sprintf("%s@%s:%d", r.InstanceType, r.Where(), r.Count))
 		}
 		if fmt.Sprint(got) != fmt.Sprint(named) {
-			t.Errorf("kept %v, named %v", got, named)
+			t.Errorf("the catalogue has %v, want %v", got, named)
 		}
 	}
 }

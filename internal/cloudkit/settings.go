@@ -18,95 +18,96 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
 
-// Settings are those of one cloud. There is no secret in them: a key is named by the file that it lies in.
+// Settings are the settings of one cloud. They contain no secret: a key is given as the name of its file.
 type Settings struct {
-	// Regions are all that are bought in; empty is what the cloud's kit makes of it.
+	// Regions are the only regions in which to buy; the meaning of an empty list depends on the cloud's kit.
 	Regions []string `json:"regions,omitempty"`
-	// Profile names the credentials of AWS among those of this computer; empty is the default ones.
+	// Profile names AWS credentials of this computer; empty means the default ones.
 	Profile string `json:"profile,omitempty"`
-	// Certificates is a file with the certificates, PEM, that machines of AWS are proved by; empty is AWS's own.
+	// Certificates is a PEM file with the certificates that verify AWS machines; empty means those that AWS publishes.
 	Certificates string `json:"certificates,omitempty"`
-	// Project is Google's. ServiceAccount, an address, is what its machines prove themselves with; Network and
-	// Subnetwork are where they are.
+	// Project is the Google project. ServiceAccount, an address, is the account with which its machines prove their
+	// identity; Network and Subnetwork are the network of the machines.
 	Project        string `json:"project,omitempty"`
 	ServiceAccount string `json:"serviceAccount,omitempty"`
 	Network        string `json:"network,omitempty"`
 	Subnetwork     string `json:"subnetwork,omitempty"`
-	// Subscription and ResourceGroup are Azure's, and Tenant the directory that its Client, an application, is in.
+	// Subscription and ResourceGroup belong to Azure. Tenant is the directory of the application Client.
 	Subscription  string `json:"subscription,omitempty"`
 	ResourceGroup string `json:"resourceGroup,omitempty"`
 	Tenant        string `json:"tenant,omitempty"`
-	// Member of Google, user:ADDRESS or serviceAccount:ADDRESS, and Principal of Azure, an object's ID, are who buys:
-	// for them what buying needs was made, and is removed.
+	// Member for Google, user:ADDRESS or serviceAccount:ADDRESS, and Principal for Azure, an object ID, are the
+	// identity that buys. What buying needs is created for this identity, and removed.
 	Member    string `json:"member,omitempty"`
 	Principal string `json:"principal,omitempty"`
 	Client    string `json:"client,omitempty"`
-	// Provider is Google's workload identity provider that trusts an AWS role, and Impersonate the service account, an
-	// address, that who comes by it acts as.
+	// Provider is Google's workload identity provider that trusts an AWS role. Impersonate is the address of the
+	// service account that the role acts as.
 	Provider    string `json:"provider,omitempty"`
 	Impersonate string `json:"impersonate,omitempty"`
-	// Stores are the buckets of regions, in which tasks that run near there leave what they leave; those of Azure are
-	// containers of StorageAccount. Who signs for Google's is the service account Impersonate.
+	// Stores are buckets by region, for the outputs of tasks that run in or near it. Azure's are containers of
+	// StorageAccount. Requests for Google's are signed as the service account Impersonate.
 	Stores         map[string]string `json:"stores,omitempty"`
 	StorageAccount string            `json:"storageAccount,omitempty"`
-	// Storage is where the cloud's object store is, with what signs for it: an emulator; empty is the cloud's own.
+	// Storage is the URL of an emulator of the object store and of its signer; empty means the cloud's own.
 	Storage string `json:"storage,omitempty"`
-	// Secrets are those of the cloud that the function of a deployment on AWS hands to jobs (secret.Within):
-	// PROJECT/NAME of Google's Secret Manager, VAULT/NAME of Azure's Key Vault. SecretStore is where they are: an
-	// emulator; empty is the cloud's own.
+	// Secrets are the secrets of the cloud that the function of a deployment on AWS gives to jobs (secret.Within):
+	// PROJECT/NAME in Google's Secret Manager, VAULT/NAME in Azure's Key Vault. SecretStore is the URL of an
+	// emulator; empty means the cloud's own.
 	Secrets     []string `json:"secrets,omitempty"`
 	SecretStore string   `json:"secretStore,omitempty"`
-	// PushAccount is the service account, by its address, as which Google's Pub/Sub pushes notices to this broker.
+	// PushAccount is the address of the service account as which Google's Pub/Sub pushes notices to this broker.
 	PushAccount string `json:"pushAccount,omitempty"`
-	// DAGs is the place, gs://BUCKET/FOLDER, whose files become jobs. What Pub/Sub has to tell of it comes from the
-	// subscription Pull, which a broker in one process empties, or is pushed to the broker at PushURL.
+	// DAGs is the place, gs://BUCKET/FOLDER, whose files become jobs. Pub/Sub's messages about it come from the
+	// subscription Pull, which a broker in one process reads, or are pushed to the broker at PushURL.
 	DAGs    string `json:"dags,omitempty"`
 	Pull    string `json:"pull,omitempty"`
 	PushURL string `json:"pushURL,omitempty"`
-	// TPUs says that Google's TPUs may be bought, whose API has to be on.
+	// TPUs allows buying Google's TPUs; their API must be enabled.
 	TPUs bool `json:"tpus,omitempty"`
-	// NoPublicAddress is for networks with a way out of their own.
+	// NoPublicAddress gives machines no public address; the network needs another way to the internet, for example NAT.
 	NoPublicAddress bool `json:"noPublicAddress,omitempty"`
-	// Proxy is the HTTP proxy by which machines, and what runs on them, reach everything but their network.
+	// Proxy is the HTTP proxy through which machines and their tasks reach everything outside their network.
 	Proxy string `json:"proxy,omitempty"`
-	// Tags are put on all that is bought (Google's labels), for policies that ask for some.
+	// Tags (labels on Google) are put on everything that is bought, for policies that require some.
 	Tags map[string]string `json:"tags,omitempty"`
-	// Images are used instead of the cloud's own where a task names none, by class of machine: amd64, arm64, amd64-gpu.
+	// Images replace the cloud's default images, by class of machine (amd64, arm64, amd64-gpu), for tasks that name
+	// none.
 	Images map[string]string `json:"images,omitempty"`
-	// Reserved is capacity that the account has already and that the cloud is not asked about, TYPE@REGION:COUNT or
-	// TYPE@REGION/ZONE:COUNT, with :USD after it where an hour costs something on the margin.
+	// Reserved is capacity that the account already has and that the cloud does not report: TYPE@REGION:COUNT or
+	// TYPE@REGION/ZONE:COUNT, followed by :USD if an hour has a marginal price.
 	Reserved []string `json:"reserved,omitempty"`
-	// InstanceProfile of AWS, a name or an ARN, is given to machines for their tasks' own use.
+	// InstanceProfile of AWS, a name or an ARN, is attached to machines for the use of their tasks.
 	InstanceProfile string `json:"instanceProfile,omitempty"`
-	// Endpoint is where the cloud's API is, and Proofs where the keys are by which its machines are proved: an
-	// emulator, or a proxy; empty are the cloud's own.
+	// Endpoint is the URL of the cloud's API, and Proofs the source of the keys that verify its machines, of an
+	// emulator or a proxy; empty means the cloud's own.
 	Endpoint string `json:"endpoint,omitempty"`
 	Proofs   string `json:"proofs,omitempty"`
-	// Kubeconfig is the file with the Contexts of Kubernetes; empty is what kubectl would read. Pods are made in
-	// Namespace. Pools of nodes that can grow are TYPE:CPUS:GIB, with :GPUS and then :MOST nodes after them. Prices of
-	// nodes, USD an hour by type, are for those that the catalogue does not know. AgentImage is the image that agents
-	// are fetched in, Root lets tasks run as root.
+	// Kubeconfig is the file with the Contexts of Kubernetes; empty means what kubectl would read. Pods are created
+	// in Namespace. Pools are node pools that can grow, TYPE:CPUS:GIB, optionally with :GPUS and then :MOST, the
+	// maximum number of nodes. Prices are prices of nodes in USD per hour, by type, for types that the catalogue does
+	// not have. AgentImage is the image of the container that downloads the agent. Root lets tasks run as root.
 	Kubeconfig string             `json:"kubeconfig,omitempty"`
 	Contexts   []string           `json:"contexts,omitempty"`
 	Namespace  string             `json:"namespace,omitempty"`
 	Pools      []string           `json:"pools,omitempty"`
 	Prices     map[string]float64 `json:"prices,omitempty"`
 	AgentImage string             `json:"agentImage,omitempty"`
-	// Gangs are who binds gangs, BY or CONTEXT/BY. PullSecrets are the names of Secrets of the namespace by which
-	// images are got.
+	// Gangs name the scheduler that binds gangs, BY or CONTEXT/BY. PullSecrets are names of Secrets in the namespace
+	// for pulling images.
 	Gangs       []string `json:"gangs,omitempty"`
 	PullSecrets []string `json:"pullSecrets,omitempty"`
 	Root        bool     `json:"root,omitempty"`
-	// Unproven lets pods speak for a task that do not prove which one they are.
+	// Unproven lets pods act for a task although they do not prove which pod they are.
 	Unproven bool `json:"unproven,omitempty"`
-	// KeyFile is a file of mode 0600 with Lambda's API key, SSHKey an SSH key of its account.
+	// KeyFile is a file of mode 0600 with Lambda's API key. SSHKey is the name of an SSH key of the account.
 	KeyFile string `json:"keyFile,omitempty"`
 	SSHKey  string `json:"sshKey,omitempty"`
-	// Functions are who buys instead of who is at this computer. They are no setting of theirs.
+	// Functions are the functions that buy instead of this computer. They are not part of their own settings.
 	Functions Functions `json:"functions,omitzero"`
 }
 
-// StoreURLs are the URLs of the stores that the settings of a cloud name, by place, CLOUD:REGION.
+// StoreURLs returns the URLs of the stores in the settings of a cloud, by place, CLOUD:REGION.
 func (s Settings) StoreURLs(cloud string) map[string]string {
 	out := map[string]string{}
 	for region, bucket := range s.Stores {
@@ -115,8 +116,8 @@ func (s Settings) StoreURLs(cloud string) map[string]string {
 	return out
 }
 
-// Without are the machines that clouds sell and these settings do not buy, by cloud, as planner.Options.Without has
-// them: Google's TPUs, which have an API of their own that has to be on.
+// Without returns the machines that clouds sell but these settings do not buy, by cloud, in the format of
+// planner.Options.Without: Google's TPUs, which have a separate API that must be enabled.
 func Without(settings map[string]Settings) (not []string) {
 	if s, bought := settings["gcp"]; bought && !s.TPUs {
 		not = append(not, "gcp/tpu-")
@@ -124,8 +125,8 @@ func Without(settings map[string]Settings) (not []string) {
 	return not
 }
 
-// Text writes settings as `deploy aws --cloud` takes them: NAME=VALUE by comma, the parts of lists joined by "+".
-// FromPairs reads it.
+// Text formats settings as `deploy aws --cloud` takes them: NAME=VALUE separated by commas, list elements joined by
+// "+". FromPairs reads it.
 func (s Settings) Text() (string, error) {
 	s.Functions = Functions{}
 	body, err := json.Marshal(s)
@@ -164,13 +165,13 @@ func (s Settings) Text() (string, error) {
 	return strings.Join(all, ","), nil
 }
 
-// FileName is where the settings of a state folder's clouds lie in it.
+// FileName is the file in a state folder with the settings of its clouds.
 const FileName = "clouds.json"
 
-// ErrSettings says that settings cannot be read, or are wrong.
+// ErrSettings means that settings cannot be read or are wrong.
 var ErrSettings = errors.New("in the settings of clouds")
 
-// Load reads the settings of a state folder's clouds, by name; none where there are none.
+// Load reads the settings of a state folder's clouds, by name. The map is empty if the folder has none.
 func Load(state string) (map[string]Settings, error) { return load(filepath.Join(state, FileName)) }
 
 func load(file string) (map[string]Settings, error) {
@@ -184,7 +185,7 @@ func load(file string) (map[string]Settings, error) {
 	return Read(file, body)
 }
 
-// Read reads settings. A field that is not known is refused: it may bound what is bought.
+// Read parses settings. It rejects unknown fields, because a field may limit what is bought.
 func Read(file string, body []byte) (map[string]Settings, error) {
 	var in struct {
 		Clouds map[string]Settings `json:"clouds"`
@@ -201,8 +202,8 @@ func Read(file string, body []byte) (map[string]Settings, error) {
 	return in.Clouds, nil
 }
 
-// FromPairs makes settings of names and values, as a function's environment has them. The parts of a list are joined by
-// "+". It fails with ErrSettings for what is no setting.
+// FromPairs returns settings from names and values, for example from a function's environment. List elements are
+// joined by "+". Errors match ErrSettings, also for unknown names.
 func FromPairs(pairs map[string]string) (s Settings, err error) {
 	in := map[string]any{}
 	for name, value := range pairs {
@@ -223,7 +224,7 @@ func FromPairs(pairs map[string]string) (s Settings, err error) {
 			for part := range strings.SplitSeq(value, "+") {
 				key, v, ok := strings.Cut(part, "=")
 				if !ok || key == "" {
-					return s, fmt.Errorf("%w: %s: %q is no NAME=VALUE", ErrSettings, name, part)
+					return s, fmt.Errorf("%w: %s: %q is not NAME=VALUE", ErrSettings, name, part)
 				}
 				pairs[key] = v
 			}
@@ -240,28 +241,28 @@ func FromPairs(pairs map[string]string) (s Settings, err error) {
 	return read[""], err
 }
 
-// Environment is what machines' agents find in theirs, beside their own.
+// Environment returns environment variables for the agents of machines, in addition to the agents' own.
 func (s Settings) Environment() map[string]string {
 	if s.Proxy == "" {
 		return nil
 	}
 	env := map[string]string{}
 	for _, name := range []string{"HTTPS_PROXY", "HTTP_PROXY"} {
-		env[name], env[strings.ToLower(name)] = s.Proxy, s.Proxy // programs differ in which they read
+		env[name], env[strings.ToLower(name)] = s.Proxy, s.Proxy // programs differ in which one they read
 	}
-	// What is asked of the machine itself, its metadata service and its neighbours does not leave the network.
+	// Requests to the machine itself, its metadata service and its neighbours do not leave the network.
 	const direct = "localhost,127.0.0.1,169.254.169.254,metadata.google.internal," +
 		"10.0.0.0/8,172.16.0.0/12,192.168.0.0/16"
 	env["NO_PROXY"], env["no_proxy"] = direct, direct
 	return env
 }
 
-// Check says what is wrong with settings whatever the cloud.
+// Check returns what is wrong with settings, independent of the cloud.
 func (s Settings) Check() error {
 	if err := s.Functions.Check(); err != nil {
 		return err
 	}
-	if _, err := s.ReservedOf("aws"); err != nil { // whichever cloud it is
+	if _, err := s.ReservedOf("aws"); err != nil { // the check is the same for every cloud
 		return err
 	}
 	if err := s.checkDAGs(); err != nil {
@@ -275,23 +276,23 @@ func (s Settings) Check() error {
 		return fmt.Errorf("%w: proxy %q is not http://HOST:PORT", ErrSettings, s.Proxy)
 	}
 	if u.User != nil {
-		return fmt.Errorf("%w: the proxy's password would lie on every machine: let the network say who may use it",
+		return fmt.Errorf("%w: the proxy's password would be on every machine: let the network decide who may use it",
 			ErrSettings)
 	}
 	return nil
 }
 
-// NetworkFlags adds to a command what machines need in a network as people have them.
+// NetworkFlags adds to a command the flags for machines in customers' networks: proxy, addresses, tags and images.
 func NetworkFlags(f *pflag.FlagSet, s *Settings) {
-	f.StringVar(&s.Proxy, "proxy", "", "HTTP proxy of the machines and what runs on them: http://HOST:PORT")
+	f.StringVar(&s.Proxy, "proxy", "", "HTTP proxy for the machines and their tasks: http://HOST:PORT")
 	f.BoolVar(&s.NoPublicAddress, "no-public-address", false,
-		"machines have no public address: their network needs another way out")
-	f.StringToStringVar(&s.Tags, "tag", nil, "tag on all that is bought, NAME=VALUE, for policies that demand one")
+		"machines have no public address: their network needs another way to the internet")
+	f.StringToStringVar(&s.Tags, "tag", nil, "tag on all that is bought, NAME=VALUE, for policies that require one")
 	f.StringToStringVar(&s.Images, "image", nil,
-		"image instead of the cloud's own, CLASS=IMAGE; a class is amd64, arm64 or\namd64-gpu")
+		"image instead of the cloud's default, CLASS=IMAGE; a class is amd64, arm64 or\namd64-gpu")
 }
 
-// Save writes the settings of a state folder's clouds, readable by its owner alone.
+// Save writes the settings of a state folder's clouds. Only the owner can read the file.
 func Save(state string, clouds map[string]Settings) error {
 	return save(filepath.Join(state, FileName), clouds)
 }
@@ -307,10 +308,10 @@ func save(file string, clouds map[string]Settings) error {
 	return atomicfile.Write(file, 0o600, append(body, '\n'))
 }
 
-// Local is the name by which this computer stands in for the clouds that are not bought on.
+// Local is the name of this computer's stand-in for the clouds on which it does not buy.
 const Local = "local"
 
-// Choose reads a list of clouds: names of kits, or Local. It says which may be named where one is not known.
+// Choose reads a list of clouds: names of kits, or Local. The error for an unknown name lists the valid ones.
 func Choose(kits []Kit, names []string) (chosen []Kit, local bool, err error) {
 	known := map[string]Kit{}
 	for _, k := range kits {
@@ -324,7 +325,7 @@ func Choose(kits []Kit, names []string) (chosen []Kit, local bool, err error) {
 		case name == Local:
 			local = true
 		case !ok:
-			return nil, false, fmt.Errorf("there is no cloud %q: it is %s or %s", name,
+			return nil, false, fmt.Errorf("unknown cloud %q: use %s or %s", name,
 				strings.Join(slices.Sorted(maps.Keys(known)), ", "), Local)
 		case !seen[name]:
 			chosen = append(chosen, k)

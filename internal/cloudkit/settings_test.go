@@ -14,7 +14,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cloudkit/kits"
 )
 
-func TestSettingsAreReadAsTheyWereSaved(t *testing.T) {
+func TestSaveAndLoad(t *testing.T) {
 	state := filepath.Join(t.TempDir(), "state")
 	if none, err := cloudkit.Load(state); err != nil || len(none) != 0 {
 		t.Errorf("%v %v", none, err)
@@ -28,7 +28,7 @@ func TestSettingsAreReadAsTheyWereSaved(t *testing.T) {
 	}
 }
 
-func TestSettingsOfAFunctionAreThoseOfAFolder(t *testing.T) {
+func TestFromPairs(t *testing.T) {
 	s, err := cloudkit.FromPairs(map[string]string{
 		"project": "p", "regions": "a+b", "noPublicAddress": "true", "tpus": "true", "proxy": "http://proxy:3128", "tags": "team=ml+cost-center=7",
 		"images": "amd64=ami-1+amd64-gpu=ssm:/x",
@@ -47,9 +47,9 @@ func TestSettingsOfAFunctionAreThoseOfAFolder(t *testing.T) {
 	}
 }
 
-func TestMachinesBehindAProxyAreToldOfIt(t *testing.T) {
+func TestEnvironmentHasProxy(t *testing.T) {
 	if env := (cloudkit.Settings{}).Environment(); len(env) != 0 {
-		t.Errorf("without one: %v", env)
+		t.Errorf("without a proxy: %v", env)
 	}
 	s := cloudkit.Settings{Proxy: "http://proxy:3128"}
 	env := s.Environment()
@@ -102,7 +102,7 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-func TestKitsAreWhole(t *testing.T) {
+func TestKitsAreComplete(t *testing.T) {
 	var names []string
 	for _, k := range kits.All() {
 		names = append(names, k.Name)
@@ -115,7 +115,7 @@ func TestKitsAreWhole(t *testing.T) {
 	}
 }
 
-func TestAgentsAreFoundWhereTheyAre(t *testing.T) {
+func TestFindAgents(t *testing.T) {
 	none, some := t.TempDir(), t.TempDir()
 	if _, _, err := cloudkit.FindAgents(none); !errors.Is(err, cloudkit.ErrNoAgents) || !strings.Contains(err.Error(), "make agent") {
 		t.Errorf("%v", err)
@@ -139,7 +139,7 @@ func TestAgentsAreFoundWhereTheyAre(t *testing.T) {
 	}
 }
 
-func TestStoresAreReadFromPairsAndAreURLsByPlace(t *testing.T) {
+func TestStoreURLs(t *testing.T) {
 	s, err := cloudkit.FromPairs(map[string]string{"project": "p", "stores": "us-central1:acme+europe-west4:acme-eu"})
 	if err != nil {
 		t.Fatal(err)

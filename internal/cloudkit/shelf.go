@@ -17,15 +17,15 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver/renew"
 )
 
-// FreshFor is how long what a cloud has answered is used as it is before it is asked again.
+// FreshFor is how long a cloud's last answer is used before the cloud is asked again.
 const FreshFor = 24 * time.Hour
 
-// Shelf is where a state folder keeps what the clouds said last that they sell. It implements driver.Snapshots.
+// Shelf stores, in a state folder, the last catalogue that the clouds reported. It implements driver.Snapshots.
 type Shelf struct{ dir string }
 
 var _ driver.Snapshots = Shelf{}
 
-// ShelfOf is that of a state folder, which need not be there yet.
+// ShelfOf returns the Shelf of a state folder, which need not exist yet.
 func ShelfOf(state string) Shelf { return Shelf{state} }
 
 func (s Shelf) file() string { return filepath.Join(s.dir, "catalog.snapshot") }
@@ -52,7 +52,7 @@ func (s Shelf) Put(_ context.Context, data []byte) error {
 	return atomicfile.Write(s.file(), 0o600, data)
 }
 
-// Answered is when each cloud answered last what it sells.
+// Answered returns when each cloud last reported its catalogue.
 func (s Shelf) Answered() (map[string]time.Time, error) {
 	file := s.file() + ".json"
 	body, err := os.ReadFile(file) //nolint:gosec // in the state folder
@@ -64,7 +64,7 @@ func (s Shelf) Answered() (map[string]time.Time, error) {
 	}
 	var in struct{ Answered map[string]time.Time }
 	if err := json.Unmarshal(body, &in); err != nil {
-		return nil, fmt.Errorf("%s: %w; remove it, and the clouds are asked anew", file, err)
+		return nil, fmt.Errorf("%s: %w; remove the file, and the clouds are asked again", file, err)
 	}
 	if in.Answered == nil {
 		in.Answered = map[string]time.Time{}
@@ -72,16 +72,16 @@ func (s Shelf) Answered() (map[string]time.Time, error) {
 	return in.Answered, nil
 }
 
-// Renew asks clouds what they sell, keeps what they say, and notes which have answered. It fails as renew.All does.
-// Another that is under way on the same folder is waited for: each cloud's offers are written over those of all, so
-// that one would undo the other.
+// Renew refreshes the catalogues of clouds, stores them, and records which clouds answered. It returns the errors of
+// renew.All. A refresh of the same folder that is already running is waited for: each refresh writes the offers of
+// all clouds, so two at the same time would overwrite each other's results.
 func (s Shelf) Renew(ctx context.Context, now func() time.Time, sources []renew.Source) ([]renew.Report, error) {
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return nil, err
 	}
 	unlock, err := lock(ctx, s.file()+".lock")
 	if err != nil {
-		return nil, fmt.Errorf("another refresh of %s is under way: %w", s.dir, err)
+		return nil, fmt.Errorf("another refresh of %s is running: %w", s.dir, err)
 	}
 	defer unlock()
 	reports, err := renew.All(ctx, s, now, sources)
@@ -103,7 +103,7 @@ func (s Shelf) Renew(ctx context.Context, now func() time.Time, sources []renew.
 	return reports, errors.Join(err, noted)
 }
 
-// Catalog is what the clouds of a state folder said last that they sell; ok is false where none ever said anything that
+// Catalog returns the last catalogue that the clouds of a state folder reported. ok is false if there is none that
 // can be read.
 func (s Shelf) Catalog(ctx context.Context) (c *catalog.Catalog, ok bool) {
 	data, _, err := s.Get(ctx, "")

@@ -12,10 +12,11 @@ import (
 	"k8s.io/client-go/transport/spdy"
 )
 
-// forwardWithin is how long it may take until a port of a pod is reached.
+// forwardWithin limits the time until a port of a pod is reachable.
 const forwardWithin = 30 * time.Second
 
-// Forward makes a port of a pod a port of this computer's loopback, until ctx ends. It returns that port.
+// Forward forwards a port of this computer's loopback interface to a port of a pod, until ctx ends. It returns the
+// local port.
 func (a *API) Forward(ctx context.Context, namespace, pod string, port int) (int, error) {
 	transport, upgrader, err := spdy.RoundTripperFor(a.config)
 	if err != nil {
@@ -45,10 +46,10 @@ func (a *API) Forward(ctx context.Context, namespace, pod string, port int) (int
 	select {
 	case <-ready:
 	case err := <-failed:
-		return 0, fmt.Errorf("pod %s in namespace %s cannot be reached: %w", pod, namespace, err)
+		return 0, fmt.Errorf("cannot reach pod %s in namespace %s: %w", pod, namespace, err)
 	case <-patience.C:
 		close(stop)
-		return 0, fmt.Errorf("pod %s in namespace %s was not reached within %v", pod, namespace, forwardWithin)
+		return 0, fmt.Errorf("pod %s in namespace %s did not answer within %v", pod, namespace, forwardWithin)
 	case <-ctx.Done():
 		close(stop)
 		return 0, ctx.Err()

@@ -1,7 +1,7 @@
-// Package kubeapi is what the command line and the broker ask of a cluster's API: objects by their paths, applied,
-// read, listed, removed, and a port of a pod. It knows no types of Kubernetes: an object is what its JSON has.
+// Package kubeapi calls a cluster's API for the command line and the broker: it applies, reads, lists and removes
+// objects by path, and forwards ports of pods. It has no Kubernetes types: an object is its decoded JSON.
 //
-// The kubeconfig, its contexts and whatever logs one in are client-go's affair; what is asked is plain HTTP.
+// client-go reads the kubeconfig, its contexts and logins; the calls themselves are plain HTTP.
 package kubeapi
 
 import (
@@ -20,25 +20,25 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Object is one of a cluster's, as JSON has it.
+// Object is an object of a cluster, decoded from JSON.
 type Object map[string]any
 
-// API is that of one cluster.
+// API calls the API server of one cluster.
 type API struct {
 	config *rest.Config
 	http   *http.Client
 	base   string
-	// Namespace is that of the context, or of the pod that this process runs in.
+	// Namespace is the namespace of the context, or of the pod in which this process runs.
 	Namespace string
-	// Context is the name of the context, empty in a pod.
+	// Context is the name of the context; empty in a pod.
 	Context string
 }
 
-// callWithin is how long one answer may take, but for watches.
+// callWithin limits the time of one call, except watches.
 const callWithin = time.Minute
 
-// Open reads the kubeconfig as kubectl does ($KUBECONFIG, ~/.kube/config) and takes one of its contexts, its current
-// one where name is empty. In a pod without a kubeconfig it is the pod's own cluster.
+// Open reads the kubeconfig as kubectl does ($KUBECONFIG, ~/.kube/config) and opens the context name, or its current
+// context if name is empty. In a pod without a kubeconfig it opens the pod's own cluster.
 func Open(name string) (*API, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	loaded := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{
@@ -46,11 +46,11 @@ func Open(name string) (*API, error) {
 	})
 	raw, err := loaded.RawConfig()
 	if err != nil {
-		return nil, fmt.Errorf("the kubeconfig cannot be read: %w", err)
+		return nil, fmt.Errorf("cannot read the kubeconfig: %w", err)
 	}
 	config, err := loaded.ClientConfig()
 	if err != nil {
-		return nil, fmt.Errorf("the kubeconfig cannot be used: %w", err)
+		return nil, fmt.Errorf("cannot use the kubeconfig: %w", err)
 	}
 	namespace, _, err := loaded.Namespace()
 	if err != nil {
@@ -67,7 +67,7 @@ func Open(name string) (*API, error) {
 	return a, nil
 }
 
-// New is the API that a configuration leads to.
+// New returns an API for a client configuration.
 func New(config *rest.Config) (*API, error) {
 	config = rest.CopyConfig(config)
 	c, err := rest.HTTPClientFor(config)
@@ -81,10 +81,10 @@ func New(config *rest.Config) (*API, error) {
 	return &API{config: config, http: c, base: strings.TrimSuffix(base.String(), "/"), Namespace: "default"}, nil
 }
 
-// HTTP is the server's address, and the client that asks in the name of the context or of the pod.
+// HTTP returns the server's URL, and a client with the credentials of the context or the pod.
 func (a *API) HTTP() (endpoint string, client *http.Client) { return a.base, a.http }
 
-// Error is a refusal of the API server, in its words.
+// Error is an error response of the API server, in the server's words.
 type Error struct {
 	Code    int
 	Reason  string `json:"reason"`
@@ -98,19 +98,19 @@ func (e *Error) Error() string {
 	return e.Message
 }
 
-// NotFound says whether an error is that there is no such object, or no such kind.
+// NotFound reports whether an error means that the object, or its kind, does not exist.
 func NotFound(err error) bool {
 	var e *Error
 	return errors.As(err, &e) && e.Code == http.StatusNotFound
 }
 
-// Conflict says whether an object is there already, or has changed since it was read.
+// Conflict reports whether an error means that the object already exists, or has changed since it was read.
 func Conflict(err error) bool {
 	var e *Error
 	return errors.As(err, &e) && e.Code == http.StatusConflict
 }
 
-// The media types of changes.
+// The media types of requests.
 const (
 	mediaJSON  = "application/json"
 	mediaApply = "application/apply-patch+yaml"
@@ -122,13 +122,13 @@ func (a *API) Get(ctx context.Context, path string) (Object, error) {
 	return a.call(ctx, http.MethodGet, path, nil, "", nil)
 }
 
-// Create makes an object in a list's path.
+// Create creates an object; path is that of the list.
 func (a *API) Create(ctx context.Context, path string, o Object) (Object, error) {
 	return a.call(ctx, http.MethodPost, path, nil, mediaJSON, o)
 }
 
-// Apply makes the object at a path what o says, and leaves what others have said of it as it is (server-side apply).
-// dryRun has the server check it only.
+// Apply creates or changes the object at a path to what o specifies, and keeps fields that only others have set
+// (server-side apply). With dryRun the server only checks the object.
 func (a *API) Apply(ctx context.Context, path string, o Object, dryRun bool) (Object, error) {
 	q := url.Values{"fieldManager": {"tradewind"}, "force": {"true"}, "fieldValidation": {"Strict"}}
 	if dryRun {
@@ -137,12 +137,12 @@ func (a *API) Apply(ctx context.Context, path string, o Object, dryRun bool) (Ob
 	return a.call(ctx, http.MethodPatch, path, q, mediaApply, o)
 }
 
-// Merge changes fields of the object at a path.
+// Merge changes the given fields of the object at a path (JSON merge patch).
 func (a *API) Merge(ctx context.Context, path string, o Object) (Object, error) {
 	return a.call(ctx, http.MethodPatch, path, nil, mediaMerge, o)
 }
 
-// Delete removes the object at a path, and what belongs to it. One that is not there is no error.
+// Delete removes the object at a path and its dependents. A missing object is no error.
 func (a *API) Delete(ctx context.Context, path string) error {
 	_, err := a.call(ctx, http.MethodDelete, path, url.Values{"propagationPolicy": {"Background"}}, "", nil)
 	if NotFound(err) {
@@ -164,10 +164,10 @@ func (a *API) call(ctx context.Context, method, path string, q url.Values, media
 	return out, err
 }
 
-// maxAnswer bounds what is read of an answer, bytes.
+// maxAnswer limits the length of a response in bytes.
 const maxAnswer = 64 << 20
 
-// send makes a request, and reads a refusal.
+// send makes a request. It returns error responses as *Error.
 func (a *API) send(ctx context.Context, method, path string, q url.Values, media string, body Object) (*http.Response,
 	error) {
 	address := a.base + path
@@ -211,7 +211,7 @@ func (a *API) send(ctx context.Context, method, path string, q url.Values, media
 	return nil, e
 }
 
-// At is what lies at a path of keys in an object; nil if nothing does.
+// At returns the value at a path of keys; nil if there is none.
 func (o Object) At(keys ...string) any {
 	var v any = map[string]any(o)
 	for _, k := range keys {
@@ -224,13 +224,13 @@ func (o Object) At(keys ...string) any {
 	return v
 }
 
-// Text is the text at a path of keys; empty if there is none.
+// Text returns the string at a path of keys; empty if there is none.
 func (o Object) Text(keys ...string) string {
 	s, _ := o.At(keys...).(string)
 	return s
 }
 
-// Items are the objects of a list.
+// Items returns the objects of a list.
 func (o Object) Items() []Object {
 	list, _ := o["items"].([]any)
 	out := make([]Object, 0, len(list))
@@ -242,7 +242,8 @@ func (o Object) Items() []Object {
 	return out
 }
 
-// Path is where an object lies, of a kind that the plural names; the namespace is empty for what has none.
+// Path returns the URL path of an object, or of a list if name is empty. plural names the kind; namespace is empty
+// for kinds without namespaces.
 func Path(version, plural, namespace, name string) string {
 	p := "/apis/" + version
 	if !strings.Contains(version, "/") {

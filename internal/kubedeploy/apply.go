@@ -9,7 +9,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/kubeapi"
 )
 
-// Change is what became of an object.
+// Change is what was done with an object.
 type Change struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
@@ -17,7 +17,7 @@ type Change struct {
 	State     string `json:"state"` // made, changed, unchanged, removed
 }
 
-// What became of an object.
+// States of a Change.
 const (
 	Made      = "made"
 	Changed   = "changed"
@@ -25,22 +25,22 @@ const (
 	Removed   = "removed"
 )
 
-// Jobs is the API version of the jobs that are handed over as objects, and their plural.
 const (
+	// JobsVersion and JobsPlural are the API version and the plural of the objects that are jobs.
 	JobsVersion = "tradewind.dev/v1"
 	JobsPlural  = "tradewindjobs"
 	// Finalizer keeps such an object until its job is cancelled.
 	Finalizer = "tradewind.dev/cancel"
-	// TokenSecret is the secret in which a broker leaves the token of its users, below its key.
+	// TokenSecret is the Secret in which a broker stores the token of its users, under TokenKey.
 	TokenSecret = "tradewind-token" //nolint:gosec // its name
 	TokenKey    = "token"
-	// Port is that of the broker's pod.
+	// Port is the port of the broker's pod.
 	Port = 8080
-	// Name is that of everything in a deployment.
+	// Name is the name of the objects of a deployment.
 	Name = "tradewind"
 )
 
-// Hosts are the names that a deployment's service has in its cluster.
+// Hosts returns the DNS names of a deployment's service in its cluster.
 func Hosts(namespace string) []string {
 	return []string{
 		Name,
@@ -50,7 +50,7 @@ func Hosts(namespace string) []string {
 	}
 }
 
-// plurals are the kinds of the chart as paths have them.
+// plurals returns the chart's kinds and their plurals in paths.
 func plurals() map[string]string {
 	return map[string]string{
 		"Namespace": "namespaces", "CustomResourceDefinition": "customresourcedefinitions",
@@ -62,11 +62,11 @@ func plurals() map[string]string {
 	}
 }
 
-// pathOf is where an object of the chart lies.
+// pathOf returns the path of an object of the chart.
 func pathOf(o kubeapi.Object) (string, error) {
 	plural, ok := plurals()[o.Text("kind")]
 	if !ok {
-		return "", fmt.Errorf("the chart has a %s, which this program does not know", o.Text("kind"))
+		return "", fmt.Errorf("the chart has the kind %s, which this program does not support", o.Text("kind"))
 	}
 	return kubeapi.Path(o.Text("apiVersion"), plural, o.Text("metadata", "namespace"), o.Text("metadata", "name")), nil
 }
@@ -80,7 +80,7 @@ func change(o kubeapi.Object, state string) Change {
 	}
 }
 
-// Apply makes what is not there, and changes what differs.
+// Apply creates missing objects and updates those that differ.
 func Apply(ctx context.Context, api *kubeapi.API, objects []kubeapi.Object) ([]Change, error) {
 	out := make([]Change, 0, len(objects))
 	for _, o := range objects {
@@ -108,8 +108,8 @@ func Apply(ctx context.Context, api *kubeapi.API, objects []kubeapi.Object) ([]C
 	return out, nil
 }
 
-// Remove takes a deployment out. The volume, the token and the jobs that were handed over as objects stay unless data
-// is to go too; then the jobs of this namespace go, and the kind with the last of them.
+// Remove removes a deployment. The volume, the token and the job objects stay, unless data is true; then the jobs of
+// this namespace are removed, and the custom resource definition if no other namespace has jobs.
 func Remove(
 	ctx context.Context,
 	api *kubeapi.API,
@@ -162,7 +162,8 @@ func Remove(
 	return out, nil
 }
 
-// removeJobs removes the jobs of a namespace, whose broker is gone, and the kind if there are no others.
+// removeJobs removes the job objects of a namespace, whose broker is already removed, and the custom resource
+// definition if there are no others.
 func removeJobs(ctx context.Context, api *kubeapi.API, namespace string, gone func(string, Change) error) error {
 	all, err := api.Get(ctx, kubeapi.Path(JobsVersion, JobsPlural, "", ""))
 	if kubeapi.NotFound(err) {
@@ -194,8 +195,8 @@ func removeJobs(ctx context.Context, api *kubeapi.API, namespace string, gone fu
 		Change{Kind: "CustomResourceDefinition", Name: name, State: Removed})
 }
 
-// WithFinalizers is a change that gives an object the finalizer, or takes it, on the condition that nobody else has
-// changed it since it was read.
+// WithFinalizers returns a merge patch that adds our finalizer to an object, or removes it. The patch applies only if
+// the object has not changed since it was read.
 func WithFinalizers(o kubeapi.Object, ours bool) kubeapi.Object {
 	list, _ := o.At("metadata", "finalizers").([]any)
 	list = slices.DeleteFunc(slices.Clone(list), func(v any) bool { return v == Finalizer })

@@ -9,9 +9,9 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/kubetest"
 )
 
-// TestADeploymentOnARealAPIServer is made, left as it is, changed and removed; may do what it needs and nothing else; and
-// its pod passes the restricted standard.
-func TestADeploymentOnARealAPIServer(t *testing.T) {
+// A deployment is created, left unchanged, changed and removed. Its account has only the rights that it needs, and
+// its pod passes the restricted Pod Security Standard.
+func TestDeploymentOnRealAPIServer(t *testing.T) {
 	api := kubetest.New(t, "test").API(t)
 	for _, ns := range []string{"batch", "other"} {
 		_, err := api.Create(t.Context(), "/api/v1/namespaces", kubeapi.Object{
@@ -42,7 +42,7 @@ func TestADeploymentOnARealAPIServer(t *testing.T) {
 		t.Errorf("first %v of %d", got, len(objects))
 	}
 	if got := states(objects); got[kubedeploy.Unchanged] != len(objects) {
-		t.Errorf("again %v of %d", got, len(objects))
+		t.Errorf("second time %v of %d", got, len(objects))
 	}
 	if got := states(with("registry.example.org/tradewind:v2")); got[kubedeploy.Changed] != 1 {
 		t.Errorf("another image %v", got)
@@ -52,23 +52,23 @@ func TestADeploymentOnARealAPIServer(t *testing.T) {
 	t.Run("jobs", func(t *testing.T) { checksJobs(t, api) })
 
 	changes, err := kubedeploy.Remove(t.Context(), api, "brokers", objects, false)
-	if err != nil || len(changes) != len(objects)-2 { // the namespace and the kind stay
+	if err != nil || len(changes) != len(objects)-2 { // the namespace and the custom resource definition stay
 		t.Errorf("removed %d of %d, %v", len(changes), len(objects), err)
 	}
 	if _, err := api.Get(t.Context(), kubeapi.Path(kubedeploy.JobsVersion, kubedeploy.JobsPlural, "brokers", "fine")); err != nil {
-		t.Errorf("a job went: %v", err)
+		t.Errorf("a job was removed: %v", err)
 	}
 	if _, err = kubedeploy.Remove(t.Context(), api, "brokers", objects, true); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := api.Get(t.Context(), kubeapi.Path(kubedeploy.JobsVersion, kubedeploy.JobsPlural, "brokers", "fine")); !kubeapi.NotFound(err) {
-		t.Errorf("the job is still there: %v", err)
+		t.Errorf("the job still exists: %v", err)
 	}
 }
 
-// mayDoLittle asks the API server, as `kubectl auth can-i` does.
+// mayDoLittle checks the account's rights with the API server, as `kubectl auth can-i` does.
 func mayDoLittle(t *testing.T, api *kubeapi.API) {
-	// The keys by which its pods prove which they are it may read as any service account may.
+	// Like every service account, it may read the keys that verify the identity of its pods.
 	answer, err := api.Create(t.Context(), "/apis/authorization.k8s.io/v1/subjectaccessreviews", kubeapi.Object{
 		"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
 		"spec": map[string]any{
@@ -81,7 +81,7 @@ func mayDoLittle(t *testing.T, api *kubeapi.API) {
 		t.Fatal(err)
 	}
 	if may, _ := answer.At("status", "allowed").(bool); !may {
-		t.Error("it may not read the cluster's keys")
+		t.Error("it cannot read the cluster's keys")
 	}
 	for question, want := range map[string]bool{
 		"create pods brokers": true, "delete pods batch": true, "get secrets brokers": true, "create events brokers": true,
@@ -120,7 +120,7 @@ func mayDoLittle(t *testing.T, api *kubeapi.API) {
 	}
 }
 
-// passesRestricted makes the broker's pod, as its controller would, and one that asks for more, which is refused.
+// passesRestricted creates the broker's pod, as its controller would, and a pod with more rights, which is rejected.
 func passesRestricted(t *testing.T, api *kubeapi.API, set kubeapi.Object) {
 	template, _ := set.At("spec", "template").(map[string]any)
 	pod := func(spec any) error {
@@ -130,7 +130,7 @@ func passesRestricted(t *testing.T, api *kubeapi.API, set kubeapi.Object) {
 		return err
 	}
 	spec, _ := template["spec"].(map[string]any)
-	spec["volumes"] = append(spec["volumes"].([]any), map[string]any{ //nolint:forcetypeassert // as the chart has it
+	spec["volumes"] = append(spec["volumes"].([]any), map[string]any{ //nolint:forcetypeassert // the chart has volumes
 		"name": "state", "persistentVolumeClaim": map[string]any{"claimName": "state-tradewind-0"},
 	})
 	if err := pod(spec); err != nil {
@@ -142,7 +142,7 @@ func passesRestricted(t *testing.T, api *kubeapi.API, set kubeapi.Object) {
 	}
 }
 
-// checksJobs hands over jobs that the API server itself refuses.
+// checksJobs creates valid jobs, and jobs that the API server itself rejects.
 func checksJobs(t *testing.T, api *kubeapi.API) {
 	path := kubeapi.Path(kubedeploy.JobsVersion, kubedeploy.JobsPlural, "brokers", "")
 	job := func(name string, spec map[string]any) kubeapi.Object {
@@ -165,7 +165,7 @@ func checksJobs(t *testing.T, api *kubeapi.API) {
 		t.Fatal(err)
 	}
 	if got := made.At("spec", "dag", "tasks", "a", "resources", "cpus"); got != "2+" {
-		t.Errorf("of the DAG was kept %v", made["spec"])
+		t.Errorf("the stored spec is %v", made["spec"])
 	}
 	changed := kubeapi.Object{"spec": map[string]any{"dag": map[string]any{"budget": 3}}}
 	if _, err := api.Merge(t.Context(), path+"/fine", changed); err == nil || !strings.Contains(err.Error(), "does not change") {

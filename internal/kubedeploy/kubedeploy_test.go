@@ -30,9 +30,8 @@ func rendered(t *testing.T, change func(*kubedeploy.Values)) []kubeapi.Object {
 	return objects
 }
 
-// What a deployment may do in the cluster: nothing beyond its own namespaces but reading nodes, and no verb of any kind
-// on anything else.
-func TestTheBrokerAsksForLittle(t *testing.T) {
+// A deployment has rights only in its own namespaces, except for reading nodes, and no wildcards.
+func TestRolesAreMinimal(t *testing.T) {
 	objects := rendered(t, func(v *kubedeploy.Values) { v.PodNamespaces = []string{"batch"} })
 	for _, o := range objects {
 		kind := o.Text("kind")
@@ -46,7 +45,7 @@ func TestTheBrokerAsksForLittle(t *testing.T) {
 				allowed := map[string][]string{
 					"ClusterRole": {"nodes"},
 					"Role": {"pods", "secrets", "events", "tradewindjobs", "tradewindjobs/status",
-						"podgroups", "workloads"}, // of gangs that others bind
+						"podgroups", "workloads"}, // for gangs that other schedulers bind
 				}[kind]
 				if !slices.Contains(allowed, resource) {
 					t.Errorf("%s %s: %s", kind, o.Text("metadata", "name"), resource)
@@ -77,7 +76,7 @@ func list(v any) []string {
 	return out
 }
 
-func TestAnImageHasToBeNamed(t *testing.T) {
+func TestRenderRequiresImage(t *testing.T) {
 	v, err := kubedeploy.Defaults()
 	if err != nil {
 		t.Fatal(err)
@@ -87,14 +86,14 @@ func TestAnImageHasToBeNamed(t *testing.T) {
 	}
 }
 
-func TestFlagsReachTheBroker(t *testing.T) {
+func TestRenderPassesValuesToBroker(t *testing.T) {
 	objects := rendered(t, func(v *kubedeploy.Values) {
 		v.Clouds, v.PublicURL, v.CreateNamespace = []string{"aws", "gcp"}, "https://broker.example.org", true
 		v.Storage.ClassName = "fast"
 	})
 	if objects[0].Text("kind") != "Namespace" ||
 		objects[0].Text("metadata", "labels", "pod-security.kubernetes.io/enforce") != "restricted" {
-		t.Errorf("the first is %v", objects[0])
+		t.Errorf("the first object is %v", objects[0])
 	}
 	set := objects[len(objects)-1]
 	containers, _ := set.At("spec", "template", "spec", "containers").([]any)
@@ -112,10 +111,10 @@ func TestFlagsReachTheBroker(t *testing.T) {
 }
 
 // Helm renders the same objects from the chart as the program does.
-func TestHelmRendersTheSame(t *testing.T) {
+func TestRenderEqualsHelm(t *testing.T) {
 	render := filepath.Join("..", "..", ".tools", "helm", "render")
 	if _, err := os.Stat(render); err != nil {
-		t.Skip("Helm's engine is not here: scripts/helm.sh builds it")
+		t.Skip("Helm's engine is missing: scripts/helm.sh builds it")
 	}
 	values := filepath.Join(t.TempDir(), "values.yaml")
 	given := "image: registry.example.org/tradewind:v1\nclouds: [aws, gcp]\npodNamespaces: [batch]\ncallers: [ui]\n"
@@ -144,7 +143,7 @@ func TestHelmRendersTheSame(t *testing.T) {
 	a, b := byName(ours), byName(theirs)
 	for name := range b {
 		if a[name] == nil {
-			t.Errorf("%s is Helm's alone", name)
+			t.Errorf("only Helm renders %s", name)
 		}
 	}
 	for name, o := range a {

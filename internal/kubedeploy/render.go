@@ -49,7 +49,7 @@ type Values struct {
 
 // Storage describes the broker's volume.
 type Storage struct {
-	Size      string `yaml:"size"` // a quantity of Kubernetes
+	Size      string `yaml:"size"` // a Kubernetes quantity
 	ClassName string `yaml:"className"`
 }
 

@@ -1,9 +1,9 @@
-// Package kubejobs runs the jobs that are handed over as objects of a cluster: Job of the group tradewind.dev.
+// Package kubejobs runs jobs that users create as objects of a cluster: Job of the group tradewind.dev.
 //
-// A controller lists the objects of one namespace every few seconds, and does what is missing of each: it gives it a
-// finalizer, hands its job in under the object's UID, writes back how the job is and tells of it by events, and cancels
-// the job of one that is deleted before it lets the object go. It keeps nothing of its own: whatever it did may be done
-// again, by it or by another after a crash.
+// A controller lists the objects of one namespace every few seconds and does the next step for each: it adds a
+// finalizer, submits the job with the object's UID as its key, writes the job's state back and reports it as events.
+// If an object is deleted, it cancels the job before it lets the object go. The controller has no state: every step
+// can be repeated, by it or by another controller after a crash.
 package kubejobs
 
 import (
@@ -24,7 +24,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/clock"
 )
 
-// Cluster is what the controller asks of a cluster's API.
+// Cluster is the part of a cluster's API that the controller uses.
 type Cluster interface {
 	Get(ctx context.Context, path string) (kubeapi.Object, error)
 	Create(ctx context.Context, path string, o kubeapi.Object) (kubeapi.Object, error)
@@ -32,29 +32,29 @@ type Cluster interface {
 	Merge(ctx context.Context, path string, o kubeapi.Object) (kubeapi.Object, error)
 }
 
-// Broker is what it asks of the broker.
+// Broker is the part of the broker that the controller uses.
 type Broker interface {
 	Submit(ctx context.Context, name, key string, file []byte, secrets map[string]string) (*apitypes.Submitted, error)
 	Job(ctx context.Context, id string) (*apitypes.JobDetail, error)
 	Cancel(ctx context.Context, id, reason string) (*apitypes.JobView, error)
 }
 
-// Controller is one of a namespace.
+// Controller runs the jobs of one namespace.
 type Controller struct {
 	Cluster   Cluster
 	Broker    Broker
 	Namespace string
 	Log       *slog.Logger
-	// Every is how long it waits between two looks.
+	// Every is the time between two passes.
 	Every time.Duration
 }
 
-// Phases of an object that are no states of a job.
+// Phases of an object that are not states of a job.
 const (
-	phaseRefused = "refused" // the broker does not take it; the message says why
+	phaseRefused = "refused" // the broker rejects the job; the message has the reason
 )
 
-// LeaveToken puts the token of the broker's users where those find it who may read the namespace's secrets.
+// LeaveToken stores the token of the broker's users in a Secret, for everybody who may read the namespace's Secrets.
 func LeaveToken(ctx context.Context, c Cluster, namespace, token string) error {
 	_, err := c.Apply(ctx, kubeapi.Path("v1", "secrets", namespace, kubedeploy.TokenSecret), kubeapi.Object{
 		"apiVersion": "v1", "kind": "Secret", "type": "Opaque",
@@ -67,11 +67,11 @@ func LeaveToken(ctx context.Context, c Cluster, namespace, token string) error {
 	return err
 }
 
-// Run looks until ctx ends.
+// Run calls Look repeatedly until ctx ends.
 func (c *Controller) Run(ctx context.Context) {
 	for {
 		if err := c.Look(ctx); err != nil && ctx.Err() == nil {
-			c.Log.Warn("jobs of the cluster", "err", err)
+			c.Log.Warn("jobs in the cluster", "err", err)
 		}
 		if clock.Pause(ctx, c.Every) != nil {
 			return
@@ -79,7 +79,7 @@ func (c *Controller) Run(ctx context.Context) {
 	}
 }
 
-// Look does what is missing of every object. What fails of one does not keep it from the others.
+// Look does the next step for every object. A failure of one does not affect the others.
 func (c *Controller) Look(ctx context.Context) error {
 	list, err := c.Cluster.Get(ctx, kubeapi.Path(kubedeploy.JobsVersion, kubedeploy.JobsPlural, c.Namespace, ""))
 	if err != nil {
@@ -98,14 +98,14 @@ func (c *Controller) path(o kubeapi.Object) string {
 	return kubeapi.Path(kubedeploy.JobsVersion, kubedeploy.JobsPlural, c.Namespace, o.Text("metadata", "name"))
 }
 
-// settle does the next that is missing of one object.
+// settle does the next step for one object.
 func (c *Controller) settle(ctx context.Context, o kubeapi.Object) error {
 	phase, job := apitypes.JobState(o.Text("status", "phase")), o.Text("status", "job")
 	if o.At("metadata", "deletionTimestamp") != nil {
 		return c.leave(ctx, o)
 	}
 	if phase == phaseRefused || phase.Over() {
-		return nil // whatever else becomes of the job, it is over
+		return nil // the job is finished: nothing can change
 	}
 	if !has(o, kubedeploy.Finalizer) {
 		after, err := c.Cluster.Merge(ctx, c.path(o), kubedeploy.WithFinalizers(o, true))
@@ -134,7 +134,7 @@ func has(o kubeapi.Object, finalizer string) bool {
 	return false
 }
 
-// submit hands the job in. The object's UID is the key: however often it is handed in, it is one job.
+// submit submits the job with the object's UID as its key: repeated submissions are one job.
 func (c *Controller) submit(ctx context.Context, o kubeapi.Object) error {
 	file, err := file(o)
 	if err != nil {
@@ -157,7 +157,7 @@ func (c *Controller) submit(ctx context.Context, o kubeapi.Object) error {
 	return c.tell(ctx, o, status(&s.JobView, s.Warnings))
 }
 
-// forGood says whether what was refused with a status is refused again.
+// forGood reports whether a request that got an HTTP status would get it again.
 func forGood(status int) bool {
 	return status >= http.StatusBadRequest && status < http.StatusInternalServerError &&
 		status != http.StatusTooManyRequests && status != http.StatusRequestTimeout && status != http.StatusUnauthorized
@@ -167,7 +167,7 @@ func (c *Controller) refuse(ctx context.Context, o kubeapi.Object, why string) e
 	return c.tell(ctx, o, map[string]any{"phase": phaseRefused, "message": why})
 }
 
-// file is the job file of an object.
+// file returns the job file of an object.
 func file(o kubeapi.Object) ([]byte, error) {
 	if text := o.Text("spec", "text"); text != "" {
 		return []byte(text), nil
@@ -183,7 +183,7 @@ func file(o kubeapi.Object) ([]byte, error) {
 	return yaml.Marshal(job)
 }
 
-// status is what an object says of its job.
+// status returns the status of an object from its job.
 func status(j *apitypes.JobView, warnings []string) map[string]any {
 	s := map[string]any{
 		"phase": string(j.State), "job": j.ID, "tasks": strconv.Itoa(j.Succeeded) + "/" + strconv.Itoa(j.Tasks),
@@ -198,7 +198,7 @@ func status(j *apitypes.JobView, warnings []string) map[string]any {
 	return s
 }
 
-// tell writes a status, where it differs from what the object says, and an event where its phase does.
+// tell writes a status if it differs from the object's, and an event if the phase differs.
 func (c *Controller) tell(ctx context.Context, o kubeapi.Object, s map[string]any) error {
 	changed := false
 	for k, v := range s {
@@ -224,7 +224,7 @@ func (c *Controller) tell(ctx context.Context, o kubeapi.Object, s map[string]an
 	return nil
 }
 
-// event tells of a phase. What is lost of it is lost.
+// event creates an event about a phase. An event that fails is not repeated.
 func (c *Controller) event(ctx context.Context, o kubeapi.Object, phase, message string) {
 	kind := "Normal"
 	if phase == phaseRefused || phase == string(apitypes.JobFailed) {
@@ -250,20 +250,20 @@ func (c *Controller) event(ctx context.Context, o kubeapi.Object, phase, message
 	}
 	if _, err := c.Cluster.Create(ctx, kubeapi.Path("v1", "events", c.Namespace, ""), event); err != nil &&
 		!kubeapi.Conflict(err) {
-		c.Log.Debug("an event of a job is lost", "job", name, "err", err)
+		c.Log.Debug("could not create an event of a job", "job", name, "err", err)
 	}
 }
 
 func shorten(s string, most int) string { return s[:min(len(s), most)] }
 
-// leave cancels the job of an object that is deleted, and lets the object go.
+// leave cancels the job of an object that is being deleted, and removes the finalizer.
 func (c *Controller) leave(ctx context.Context, o kubeapi.Object) error {
 	if !has(o, kubedeploy.Finalizer) {
 		return nil
 	}
 	job, phase := o.Text("status", "job"), apitypes.JobState(o.Text("status", "phase"))
 	if job == "" && phase != phaseRefused {
-		// It may have been handed in without a word of it in the status. Handing it in again tells which job it is.
+		// The job may have been submitted without an update of the status. Submitting it again returns its ID.
 		if body, err := file(o); err == nil {
 			s, err := c.Broker.Submit(
 				ctx,
@@ -282,7 +282,7 @@ func (c *Controller) leave(ctx context.Context, o kubeapi.Object) error {
 		}
 	}
 	if job != "" && !phase.Over() {
-		_, err := c.Broker.Cancel(ctx, job, "its object in the cluster is deleted")
+		_, err := c.Broker.Cancel(ctx, job, "its object in the cluster was deleted")
 		var problem *apitypes.Problem
 		if err != nil &&
 			(!errors.As(err, &problem) ||

@@ -16,13 +16,14 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// cluster is the objects of a namespace, kept by path, as far as the controller touches them: a merge changes fields, an
-// object that is being deleted goes with its last finalizer, and the next call of a path may fail.
+// cluster simulates the objects of a namespace, by path, as far as the controller uses them: a merge changes fields,
+// and an object that is being deleted disappears with its last finalizer. The next call on a path can be made to
+// fail.
 type cluster struct {
 	t       *testing.T
 	objects map[string]kubeapi.Object
 	events  []string
-	fail    map[string]error // by method and a piece of the path, once
+	fail    map[string]error // by method and a part of the path, once
 }
 
 const jobs = "/apis/tradewind.dev/v1/namespaces/batch/tradewindjobs"
@@ -94,11 +95,11 @@ func merge(into, change map[string]any) {
 	}
 }
 
-// broker has jobs by the key they were handed in under.
+// broker has jobs by the key of their submission.
 type broker struct {
 	byKey map[string]*apitypes.JobView
 	calls []string
-	fail  error // of the next call, which is made nevertheless
+	fail  error // of the next call, which takes effect nevertheless
 }
 
 func (b *broker) failing() (err error) { err, b.fail = b.fail, nil; return err }
@@ -176,7 +177,7 @@ func (w *world) look(t *testing.T) {
 
 var count = map[string]any{"dag": map[string]any{"tasks": map[string]any{"a": map[string]any{"run": "echo"}}}}
 
-func TestAnObjectIsAJob(t *testing.T) {
+func TestObjectRunsAsJob(t *testing.T) {
 	w := newWorld(t, map[string]map[string]any{"count": count})
 	w.look(t)
 	if o := w.object("count"); o.Text("status", "phase") != "planning" || o.Text("status", "job") != "j0" ||
@@ -203,7 +204,7 @@ func TestAnObjectIsAJob(t *testing.T) {
 	}
 }
 
-func TestAJobThatIsNoneIsRefusedAndTheOthersRun(t *testing.T) {
+func TestInvalidJobsAreRefused(t *testing.T) {
 	w := newWorld(t, map[string]map[string]any{"bad": {"text": "nonsense"}, "empty": {}, "count": count})
 	w.look(t)
 	if o := w.object("bad"); o.Text("status", "phase") != "refused" || !strings.Contains(o.Text("status", "message"), "nonsense") {
@@ -217,13 +218,13 @@ func TestAJobThatIsNoneIsRefusedAndTheOthersRun(t *testing.T) {
 	}
 }
 
-func TestDeletionCancels(t *testing.T) {
+func TestDeletionCancelsJob(t *testing.T) {
 	w := newWorld(t, map[string]map[string]any{"count": count})
 	w.look(t)
 	w.object("count")["metadata"].(map[string]any)["deletionTimestamp"] = "now" //nolint:forcetypeassert // as made above
-	w.broker.fail = errors.New("the broker is away")
+	w.broker.fail = errors.New("the broker is unavailable")
 	if err := w.Look(t.Context()); err == nil || w.object("count") == nil {
-		t.Fatalf("it is gone though its job was not cancelled: %v", err)
+		t.Fatalf("the object was removed although its job was not cancelled: %v", err)
 	}
 	w.look(t)
 	if w.object("count") != nil || w.broker.find("j0").State != apitypes.JobCancelled {
@@ -231,18 +232,19 @@ func TestDeletionCancels(t *testing.T) {
 	}
 }
 
-// Whichever call fails, or whose answer is lost, it is one job in the end, and one that is cancelled.
-func TestWhateverFailsItIsOneJob(t *testing.T) {
+// Whichever call fails, or loses its response, the object has exactly one job in the end, and deleting it cancels the
+// job.
+func TestFailedCallsDoNotDuplicateJob(t *testing.T) {
 	for _, failing := range []string{"get tradewindjobs", "merge /count", "merge /status", "create events", "broker"} {
 		w := newWorld(t, map[string]map[string]any{"count": count})
 		if failing == "broker" {
-			w.broker.fail = errors.New("the answer is lost")
+			w.broker.fail = errors.New("the response is lost")
 		} else {
-			w.cluster.fail[failing] = errors.New("the API server is away")
+			w.cluster.fail[failing] = errors.New("the API server is unavailable")
 		}
 		_ = w.Look(t.Context())
 		o := w.object("count")
-		if failing == "broker" || failing == "merge /status" { // deleted before anybody could note which job it is
+		if failing == "broker" || failing == "merge /status" { // deleted before the job's ID was stored
 			o["metadata"].(map[string]any)["deletionTimestamp"] = "now" //nolint:forcetypeassert // as made above
 			w.look(t)
 			if j := w.broker.find("j0"); w.object("count") != nil || j.State != apitypes.JobCancelled {

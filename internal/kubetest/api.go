@@ -6,7 +6,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/kubeapi"
 )
 
-// API is the cluster's, as its administrator, for objects as JSON.
+// API returns a client of the cluster's API with administrator rights, for objects as JSON.
 func (c *Cluster) API(t testing.TB) *kubeapi.API {
 	t.Helper()
 	api, err := kubeapi.New(c.Config)

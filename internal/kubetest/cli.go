@@ -9,15 +9,15 @@ import (
 	"strings"
 )
 
-// CLI is the command line as it was built, on a state folder of its own.
+// CLI is the built command line with its own state folder.
 type CLI struct{ Program, State string }
 
-// Env is the environment in which it runs.
+// Env returns the environment in which the command line runs.
 func (c CLI) Env() []string { return append(os.Environ(), "TRADEWIND_STATE="+c.State, "NO_COLOR=1") }
 
-// Run runs one command and returns what it printed; an error has all that it said.
+// Run runs one command and returns its standard output. An error contains all output.
 func (c CLI) Run(ctx context.Context, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, c.Program, args...) //nolint:gosec // as it was built
+	cmd := exec.CommandContext(ctx, c.Program, args...) //nolint:gosec // the built program
 	cmd.Env = c.Env()
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs

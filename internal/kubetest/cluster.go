@@ -29,18 +29,18 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/emulator"
 )
 
-// Version is that of scripts/kube.sh.
+// Version is the Kubernetes version that scripts/kube.sh builds.
 const Version = "v1.36.3"
 
-// Required is the environment variable that turns the skipping of a test without a control plane into a failure.
+// Required is the environment variable that makes a test without a control plane fail instead of being skipped.
 const Required = "TRADEWIND_REQUIRE_KUBERNETES"
 
-// ErrNotBuilt says that the control plane is not there.
-var ErrNotBuilt = errors.New("the Kubernetes control plane is not built: run `make kube` (a quarter of an hour)")
+// ErrNotBuilt means that the control plane is missing.
+var ErrNotBuilt = errors.New("the Kubernetes control plane is not built: run `make kube` (takes a quarter of an hour)")
 
 // Cluster is a running control plane.
 type Cluster struct {
-	Config     *rest.Config // as its administrator
+	Config     *rest.Config // with administrator rights
 	Client     kubernetes.Interface
 	Kubeconfig string // a file, with the context Name
 	Name       string
@@ -54,13 +54,13 @@ type Cluster struct {
 
 // Options of a cluster.
 type Options struct {
-	// NodeGrace is how long a node may be silent before it is held to be dead; 12 s when 0.
+	// NodeGrace is how long a node may be silent before it counts as dead; 0 means 12 s.
 	NodeGrace time.Duration
-	// Gangs turns on the scheduler's own gangs (scheduling.k8s.io/v1alpha2), which are off in Kubernetes 1.36.
+	// Gangs enables the scheduler's own gangs (scheduling.k8s.io/v1alpha2), which are off in Kubernetes 1.36.
 	Gangs bool
 }
 
-// New starts a cluster for a test, without a node. The test is skipped where there is no control plane.
+// New starts a cluster without nodes for a test. It skips the test if the control plane is not built.
 func New(t testing.TB, name string) *Cluster {
 	t.Helper()
 	return NewWith(t, name, Options{})
@@ -85,7 +85,7 @@ func Start(ctx context.Context, dir, name string) (*Cluster, error) {
 	return StartWith(ctx, dir, name, Options{})
 }
 
-// gangs are the arguments by which API server and scheduler know the native gangs.
+// gangs enables native gangs in the API server and the scheduler.
 const gangs = "--feature-gates=GenericWorkload=true,GangScheduling=true"
 
 // StartWith is Start with options.
@@ -140,7 +140,7 @@ func StartWith(ctx context.Context, dir, name string, o Options) (*Cluster, erro
 			return nil, err
 		}
 	}
-	return c, c.await(ctx, func(ctx context.Context) bool { // without it pods are refused
+	return c, c.await(ctx, func(ctx context.Context) bool { // without a service account, pods are rejected
 		_, err := c.Client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
 		return err == nil
 	})
@@ -148,7 +148,7 @@ func StartWith(ctx context.Context, dir, name string, o Options) (*Cluster, erro
 
 func (c *Cluster) path(name string) string { return filepath.Join(c.dir, name) }
 
-// files writes what the programs read.
+// files writes the files that the programs read.
 func (c *Cluster) files() error {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -199,7 +199,7 @@ func (c *Cluster) StartAPI(ctx context.Context) error {
 	})
 }
 
-// KWOK starts the player of nodes: those with the annotation KWOKNode are ready, and what is bound to them runs.
+// KWOK starts KWOK, which simulates the nodes with the annotation KWOKNode: they are ready, and pods bound to them run.
 func (c *Cluster) KWOK() error {
 	if _, err := os.Stat(filepath.Join(c.bin, "kwok")); err != nil {
 		return fmt.Errorf("KWOK is not built: run `scripts/kube.sh kwok`: %w", err)
@@ -215,23 +215,23 @@ func (c *Cluster) KWOK() error {
 //go:embed kwok.yaml
 var kwok string
 
-// KWOKNode marks a node that KWOK plays, with the value "fake".
+// KWOKNode marks a node that KWOK simulates; the value is "fake".
 const KWOKNode = "kwok.x-k8s.io/node"
 
-// Program is the path of one of the programs that scripts/kube.sh builds; it may not be there.
+// Program returns the path of a program that scripts/kube.sh builds; it may not exist.
 func (c *Cluster) Program(name string) string { return filepath.Join(c.bin, name) }
 
 // StopAPI kills the API server.
 func (c *Cluster) StopAPI() { c.kill("kube-apiserver") }
 
-// Stop ends everything.
+// Stop stops all programs.
 func (c *Cluster) Stop() {
 	for _, name := range []string{"kwok", "kube-controller-manager", "kube-scheduler", "kube-apiserver", "etcd"} {
 		c.kill(name)
 	}
 }
 
-// Log is what a program has said.
+// Log returns the log of a program.
 func (c *Cluster) Log(program string) string {
 	text, _ := os.ReadFile(c.path(program + ".log"))
 	return string(text)
@@ -242,8 +242,8 @@ func (c *Cluster) start(program string, args ...string) error {
 	if err != nil {
 		return err
 	}
-	defer log.Close()                                           //nolint:errcheck // the process has its own
-	cmd := exec.Command(filepath.Join(c.bin, program), args...) //nolint:gosec // as built
+	defer log.Close()                                           //nolint:errcheck // the process has its own copy
+	cmd := exec.Command(filepath.Join(c.bin, program), args...) //nolint:gosec // a built program
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
@@ -266,7 +266,7 @@ func (c *Cluster) kill(program string) {
 	}
 }
 
-// readyWithin bounds a start on a busy computer.
+// readyWithin limits the time of a start on a busy computer.
 const readyWithin = 3 * time.Minute
 
 func (c *Cluster) await(ctx context.Context, ok func(context.Context) bool) error {
@@ -290,7 +290,7 @@ func freePorts(n int) (ports []string, err error) {
 		if err != nil {
 			return nil, err
 		}
-		defer l.Close() //nolint:errcheck // until all are found
+		defer l.Close() //nolint:errcheck // keeps the port until all are found
 		_, port, err := net.SplitHostPort(l.Addr().String())
 		if err != nil {
 			return nil, err
@@ -300,7 +300,7 @@ func freePorts(n int) (ports []string, err error) {
 	return ports, nil
 }
 
-// Namespace makes a namespace under a Pod Security Standard: "restricted", "baseline" or "privileged".
+// Namespace creates a namespace with a Pod Security Standard: "restricted", "baseline" or "privileged".
 func (c *Cluster) Namespace(ctx context.Context, name, standard string) error {
 	_, err := c.Client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		Name: name, Labels: map[string]string{"pod-security.kubernetes.io/enforce": standard},
@@ -314,7 +314,7 @@ func (c *Cluster) Namespace(ctx context.Context, name, standard string) error {
 	})
 }
 
-// Pods lists the names of all pods of a namespace, sorted.
+// Pods returns the names of all pods of a namespace, sorted.
 func (c *Cluster) Pods(ctx context.Context, namespace string) ([]string, error) {
 	list, err := c.Client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {

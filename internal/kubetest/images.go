@@ -14,12 +14,12 @@ import (
 	"strings"
 )
 
-// tools are programs of this computer that the image of a real node has: what agents are fetched with, and tasks use.
+// tools are the programs, copied from this computer, in the image of a real node: for downloading agents and for tasks.
 var tools = []string{"bash", "cat", "chmod", "curl", "cut", "date", "env", "grep", "head", "id", "ls", "mkdir",
 	"mktemp", "mv", "rm", "sed", "sha256sum", "sleep", "tail", "tee", "touch", "tr"}
 
-// Images writes an OCI archive (image specification, "Image Layout") with ToolsImage, made of this computer's programs
-// and a bundle of certificates that they trust, and the image that holds a pod's namespaces.
+// Images writes an OCI archive (image specification, "Image Layout") with two images: ToolsImage, made of this
+// computer's programs and a bundle of certificates for them to trust, and the image that holds a pod's namespaces.
 func Images(ctx context.Context, file string, certificates []byte) error {
 	layer, err := toolsLayer(ctx, certificates)
 	if err != nil {
@@ -98,7 +98,7 @@ func add(t *tar.Writer, name string, text []byte, mode int64) error {
 	return err
 }
 
-// toolsLayer is the file system of the image.
+// toolsLayer returns the file system of the images as a tar archive.
 func toolsLayer(ctx context.Context, certificates []byte) ([]byte, error) {
 	var b bytes.Buffer
 	t := tar.NewWriter(&b)
@@ -122,7 +122,7 @@ func toolsLayer(ctx context.Context, certificates []byte) ([]byte, error) {
 			return nil, err
 		}
 	}
-	for name, text := range map[string]string{ //nolint:gosec // users of an image, none with a password
+	for name, text := range map[string]string{ //nolint:gosec // the users of an image; none has a password
 		"etc/passwd": "root:x:0:0::/root:/bin/bash\n", "etc/group": "root:x:0:\n",
 		"etc/ssl/certs/ca-certificates.crt": string(certificates),
 	} {
@@ -134,7 +134,8 @@ func toolsLayer(ctx context.Context, certificates []byte) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// needed are the tools and the libraries that they are linked with, as ldd tells, by where they are in the image.
+// needed returns the tools and the libraries that ldd lists for them, as paths on this computer by their path in the
+// image.
 func needed(ctx context.Context) (map[string]string, error) {
 	files := map[string]string{}
 	for _, tool := range tools {

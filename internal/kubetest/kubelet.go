@@ -18,40 +18,40 @@ import (
 	"k8s.io/client-go/util/retry"
 )
 
-// Node is one to add.
+// Node describes a node to add.
 type Node struct {
 	Name   string
 	Labels map[string]string
 	CPUs   int
 	GiB    int
 	GPUs   int
-	// Devices are what device plugins offer beside whole GPUs.
+	// Devices are what device plugins offer in addition to whole GPUs.
 	Devices map[corev1.ResourceName]int64
 	Taints  []corev1.Taint
-	// Idle says that pods are only said to run: no process is started.
+	// Idle only reports pods as running, without starting processes.
 	Idle bool
-	// Refuses are images that cannot be had.
+	// Refuses are images that cannot be pulled.
 	Refuses []string
 }
 
-// Kubelet is a node's.
+// Kubelet simulates the kubelet of a node.
 type Kubelet struct {
 	c    *Cluster
 	node Node
 	dir  string
 	stop context.CancelFunc
 	wg   sync.WaitGroup
-	dead chan struct{} // closed when the node has lost its power
+	dead chan struct{} // closed when the node loses power
 
 	mu   sync.Mutex
 	pods map[types.UID]*running
 	next int // last byte of the next pod's address
 }
 
-// heartbeat is how often a node says that it is there.
+// heartbeat is the time between two reports that the node is alive.
 const heartbeat = 2 * time.Second
 
-// Add makes a node and starts its kubelet.
+// Add creates a node and starts its kubelet.
 func (c *Cluster) Add(ctx context.Context, n Node) (*Kubelet, error) {
 	k := &Kubelet{c: c, node: n, dir: c.path("node-" + n.Name), pods: map[types.UID]*running{},
 		dead: make(chan struct{}), next: 1}
@@ -84,7 +84,7 @@ func (n Node) labels() map[string]string {
 	return all
 }
 
-// tolerated waits until the node is open for pods: until then the controller manager has it tainted.
+// tolerated waits until the node accepts pods: the controller manager taints it first.
 func (k *Kubelet) tolerated(ctx context.Context) error {
 	return k.c.await(ctx, func(ctx context.Context) bool {
 		n, err := k.c.Client.CoreV1().Nodes().Get(ctx, k.node.Name, metav1.GetOptions{})
@@ -93,7 +93,7 @@ func (k *Kubelet) tolerated(ctx context.Context) error {
 		}
 		for _, t := range n.Spec.Taints {
 			if t.Key == corev1.TaintNodeNotReady {
-				_ = k.beat(ctx) //nolint:errcheck // asked again
+				_ = k.beat(ctx) //nolint:errcheck // tried again
 				return false
 			}
 		}
@@ -101,7 +101,7 @@ func (k *Kubelet) tolerated(ctx context.Context) error {
 	})
 }
 
-// beat says that the node is ready and what it has.
+// beat reports that the node is ready, and its capacity.
 func (k *Kubelet) beat(ctx context.Context) error {
 	has := corev1.ResourceList{
 		corev1.ResourceCPU:    *resource.NewQuantity(int64(k.node.CPUs), resource.DecimalSI),
@@ -155,11 +155,11 @@ func (k *Kubelet) heart(ctx context.Context) {
 			return
 		case <-time.After(heartbeat):
 		}
-		_ = k.beat(ctx) //nolint:errcheck // an API server that is away comes back
+		_ = k.beat(ctx) //nolint:errcheck // an unavailable API server comes back
 	}
 }
 
-// sync looks at the node's pods again and again, as a watch could miss some.
+// sync lists the node's pods repeatedly, because a watch could miss some.
 func (k *Kubelet) sync(ctx context.Context) {
 	const every = 150 * time.Millisecond
 	for {
@@ -196,7 +196,7 @@ func (k *Kubelet) see(ctx context.Context, pods []corev1.Pod) {
 			continue
 		}
 		if r == nil || r.isOver() {
-			k.wg.Go(func() { k.remove(ctx, p) }) // it had ended before
+			k.wg.Go(func() { k.remove(ctx, p) }) // it ended before the deletion
 			continue
 		}
 		r.ask(time.Duration(*p.DeletionGracePeriodSeconds) * time.Second)
@@ -209,15 +209,15 @@ func (k *Kubelet) see(ctx context.Context, pods []corev1.Pod) {
 	}
 }
 
-// remove tells the API server that nothing of a pod is left.
+// remove confirms to the API server that nothing of a pod is left.
 func (k *Kubelet) remove(ctx context.Context, p *corev1.Pod) {
 	now := int64(0)
 	err := k.c.Client.CoreV1().Pods(p.Namespace).Delete(ctx, p.Name, metav1.DeleteOptions{GracePeriodSeconds: &now,
 		Preconditions: metav1.NewUIDPreconditions(string(p.UID))})
-	_ = err //nolint:errcheck // it is seen again
+	_ = err //nolint:errcheck // the next sync tries again
 }
 
-// Console is what the containers of a pod have said, by the pod's name.
+// Console returns the output of the containers of the named pod.
 func (k *Kubelet) Console(name string) string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -230,7 +230,7 @@ func (k *Kubelet) Console(name string) string {
 	return ""
 }
 
-// Kill takes the node's power: its processes end, and nobody says so.
+// Kill simulates a power failure of the node: its processes end, and nothing reports it.
 func (k *Kubelet) Kill() {
 	select {
 	case <-k.dead:

@@ -25,15 +25,15 @@ type running struct {
 	pod     *corev1.Pod
 	dir     string
 	address string
-	end     chan time.Duration // its grace, when it is to end
+	end     chan time.Duration // receives the grace period when the pod shall end
 
 	mu    sync.Mutex
 	asked bool
-	over  bool              // its containers have ended, and nobody had asked them to
+	over  bool              // its containers ended without a request
 	place map[string]string // folder by mount path
 }
 
-// ask has the pod end within its grace.
+// ask requests that the pod ends within its grace period.
 func (r *running) ask(grace time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -65,7 +65,7 @@ func (r *running) run(ctx context.Context) {
 	}
 }
 
-// ended notes that the containers are no more, and says whether they were asked to end.
+// ended records that the containers ended, and reports whether that was requested.
 func (r *running) ended() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -79,7 +79,7 @@ func (r *running) isOver() bool {
 	return r.over
 }
 
-// containers runs them in their order and returns the exit code of the last.
+// containers runs the containers in order and returns the exit code of the last.
 func (r *running) containers(ctx context.Context) (code int, err error) {
 	for _, image := range r.images() {
 		if slices.Contains(r.k.node.Refuses, image) {
@@ -141,7 +141,7 @@ func (r *running) started(ctx context.Context) {
 
 func (r *running) report(ctx context.Context, change func(*corev1.PodStatus)) {
 	pods := r.k.c.Client.CoreV1().Pods(r.pod.Namespace)
-	for range 20 { // an API server that is away comes back
+	for range 20 { // an unavailable API server comes back
 		err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
 			p, err := pods.Get(ctx, r.pod.Name, metav1.GetOptions{})
 			if err != nil || p.UID != r.pod.UID {
@@ -158,14 +158,14 @@ func (r *running) report(ctx context.Context, change func(*corev1.PodStatus)) {
 	}
 }
 
-// volumes makes the folders that the containers mount.
+// volumes creates the folders that the containers mount.
 func (r *running) volumes(ctx context.Context) error {
 	r.place = map[string]string{}
 	folders := map[string]string{}
 	for _, v := range r.pod.Spec.Volumes {
 		dir := filepath.Join(r.dir, v.Name)
 		if v.EmptyDir != nil && v.EmptyDir.Medium == corev1.StorageMediumMemory {
-			continue // this computer's own
+			continue // shared memory: this computer's own
 		}
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return err
@@ -197,7 +197,7 @@ func (r *running) volumes(ctx context.Context) error {
 	return nil
 }
 
-// tokens has the API server make those of the pod's service account that a volume wants.
+// tokens writes the service account tokens of a volume, which the API server creates.
 func (r *running) tokens(ctx context.Context, dir string, sources []corev1.VolumeProjection) error {
 	for _, s := range sources {
 		t := s.ServiceAccountToken
@@ -223,7 +223,7 @@ func (r *running) tokens(ctx context.Context, dir string, sources []corev1.Volum
 	return nil
 }
 
-// here replaces the paths that a container has mounted by those of this computer.
+// here replaces mount paths by the paths of the folders on this computer.
 func (r *running) here(text string) string {
 	paths := make([]string, 0, len(r.place))
 	for p := range r.place {
@@ -243,12 +243,12 @@ func (r *running) process(ctx context.Context, c *corev1.Container) (code int, e
 	if err != nil {
 		return 1, err
 	}
-	defer console.Close() //nolint:errcheck // the process has its own
+	defer console.Close() //nolint:errcheck // the process has its own copy
 	var args []string
 	for _, a := range append(slices.Clone(c.Command), c.Args...) {
 		args = append(args, r.here(a))
 	}
-	cmd := exec.Command(args[0], args[1:]...) //nolint:gosec // what the pod says
+	cmd := exec.Command(args[0], args[1:]...) //nolint:gosec // the pod's command
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + r.dir}
 	for _, e := range c.Env {
 		value := e.Value
@@ -272,7 +272,7 @@ func (r *running) process(ctx context.Context, c *corev1.Container) (code int, e
 	}
 	ended := make(chan struct{})
 	go func() {
-		_ = cmd.Wait() //nolint:errcheck // the exit code says it
+		_ = cmd.Wait() //nolint:errcheck // the exit code is read below
 		close(ended)
 	}()
 	select {

@@ -16,17 +16,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ErrCannot says why this computer cannot have a real kubelet.
+// ErrCannot means that this computer cannot run a real kubelet.
 var ErrCannot = errors.New("a real kubelet cannot run here")
 
-// The bridge of a real node, and this computer's address on it: that by which pods reach what listens here.
+// The network of a real node: its bridge, this computer's address on it, by which pods reach servers here, and its
+// subnet.
 const (
 	bridge  = "twkube0"
 	Gateway = "10.244.77.1"
 	subnet  = "10.244.77.0/24"
 )
 
-// Images that a real node has from the beginning: there is no registry.
+// The images of a real node. They are imported because there is no registry.
 const (
 	ToolsImage = "localhost/tools:1"
 	pauseImage = "localhost/pause:1"
@@ -36,14 +37,14 @@ const (
 type Real struct {
 	c          *Cluster
 	dir        string
-	containerd string // the program; its shim is beside it
+	containerd string // the program; its shim is in the same folder
 	running    []*exec.Cmd
 }
 
-// Can says what is missing for a real kubelet, by ErrCannot; nil where nothing is.
+// Can returns ErrCannot with what is missing for a real kubelet; nil if nothing is.
 func (c *Cluster) Can() error { _, err := c.programs(); return err }
 
-// programs finds containerd: the computer's own, or one that lies unpacked in a folder that the environment names.
+// programs returns the path of containerd: the computer's own, or the one in the folder TRADEWIND_CONTAINERD.
 func (c *Cluster) programs() (containerd string, err error) {
 	lack := func(format string, args ...any) error {
 		return fmt.Errorf("%w: %s", ErrCannot, fmt.Sprintf(format, args...))
@@ -67,25 +68,25 @@ func (c *Cluster) programs() (containerd string, err error) {
 	}
 	for _, program := range []string{"runc", "ip"} {
 		if _, err := exec.LookPath(program); err != nil {
-			return "", lack("there is no %s", program)
+			return "", lack("%s is missing", program)
 		}
 	}
 	if containerd = filepath.Join(os.Getenv("TRADEWIND_CONTAINERD"), "containerd"); containerd == "containerd" {
 		if containerd, err = exec.LookPath("containerd"); err != nil {
-			return "", lack("there is no containerd: install it, or unpack its package and name the folder of its " +
-				"programs in TRADEWIND_CONTAINERD")
+			return "", lack("containerd is missing: install it, or unpack its package and set TRADEWIND_CONTAINERD " +
+				"to the folder of its programs")
 		}
 	}
 	for _, program := range []string{containerd, filepath.Join(filepath.Dir(containerd), "ctr")} {
-		if _, err := os.Stat(program); err != nil { //nolint:gosec // where the developer says it is
-			return "", lack("there is no %s", program)
+		if _, err := os.Stat(program); err != nil { //nolint:gosec // the developer names the folder
+			return "", lack("%s is missing", program)
 		}
 	}
 	return containerd, nil
 }
 
-// AddReal makes a node with containerd and kubelet, which has the images that are written in a file as an OCI archive.
-// It fails with ErrCannot where the computer does not allow it.
+// AddReal creates a node with containerd and kubelet, and imports the images of an OCI archive file. It returns
+// ErrCannot if the computer does not allow it.
 func (c *Cluster) AddReal(ctx context.Context, name, images string) (*Real, error) {
 	containerd, err := c.programs()
 	if err != nil {
@@ -132,7 +133,7 @@ func (r *Real) open(ctx context.Context, name, images string) error {
 		return exec.CommandContext(ctx, ctr, "-a", r.path("containerd.sock"), "-n", "k8s.io", //nolint:gosec // ours
 			"images", "import", images).Run() == nil
 	}); err != nil {
-		return fmt.Errorf("containerd takes no images: %w", err)
+		return fmt.Errorf("containerd imports no images: %w", err)
 	}
 	if err := r.start(r.c.Program("kubelet"), "--config="+r.path("kubelet.yaml"), "--kubeconfig="+r.c.Kubeconfig,
 		"--root-dir="+r.path("kubelet"), "--cert-dir="+r.path("pki"), "--hostname-override="+name,
@@ -159,8 +160,8 @@ func (r *Real) start(program string, args ...string) error {
 	if err != nil {
 		return err
 	}
-	defer log.Close()                     //nolint:errcheck // the process has its own
-	cmd := exec.Command(program, args...) //nolint:gosec // as built
+	defer log.Close()                     //nolint:errcheck // the process has its own copy
+	cmd := exec.Command(program, args...) //nolint:gosec // a built program
 	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(r.containerd)+":"+os.Getenv("PATH"))
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
@@ -171,7 +172,7 @@ func (r *Real) start(program string, args ...string) error {
 	return nil
 }
 
-// Close ends the node. Its pods are to be gone by then: containers outlive kubelet and containerd.
+// Close stops the node. All its pods must be gone before: containers outlive kubelet and containerd.
 func (r *Real) Close() {
 	for i := len(r.running) - 1; i >= 0; i-- {
 		cmd := r.running[i]

@@ -1,9 +1,9 @@
-// Package cloud is the port through which the broker buys machines: launch a
-// cluster whole or not at all, terminate it, list what is ours. Failure is
-// typed here, at the edge, so that failover never parses a message.
+// Package cloud is the port through which the broker buys machines: launch a whole cluster or nothing, terminate it,
+// and list the machines that the deployment owns. Errors carry a kind, set by the driver, so that failover never
+// parses a message.
 //
-// Each cloud is a sub-package; cloudtest is the conformance suite that every
-// one passes. This package knows nothing of jobs, plans or prices over time.
+// Each cloud is a sub-package; cloudtest is the conformance suite that every driver passes. This package does not know
+// jobs, plans or price histories.
 package cloud
 
 import (
@@ -25,23 +25,23 @@ const (
 	Auth      Kind = "auth"      // block the cloud
 	Throttled Kind = "throttled" // back off, try the same again
 	Transient Kind = "transient" // back off, try the same again
-	Invalid   Kind = "invalid"   // fail the task with the cloud's own words
+	Invalid   Kind = "invalid"   // fail the task with the cloud's message
 )
 
-// Error is a failure of a cloud, typed.
+// Error is a cloud's failure with its kind.
 type Error struct {
 	Kind       Kind
 	Cloud      string
 	Code       string        // the cloud's own code: "InsufficientInstanceCapacity"
-	Message    string        // the cloud's own words
-	RetryAfter time.Duration // when the cloud said so; 0 is unknown
-	// AskAgain is for how long the place is left alone the first time, where asking again costs nothing: a driver that
-	// watches a cluster knows whether it is full. 0 leaves it to the broker.
+	Message    string        // the cloud's own message
+	RetryAfter time.Duration // the wait that the cloud asked for; 0 is unknown
+	// AskAgain is how long the broker skips this place after its first failure, if retrying is free: a driver that
+	// watches a cluster knows whether it is full. 0 lets the broker decide.
 	AskAgain time.Duration
-	// Late is how many machines had been made when the launch failed, whatever has been undone of them: they may be
-	// there, and they are billed. A failure of kind Transient or Throttled may always hide some.
+	// Late is how many machines had been made when the launch failed, even if the driver has ended them since: they may
+	// still exist, and they are billed. A failure of kind Transient or Throttled may always hide machines.
 	Late int
-	Err  error // the cause, when there is one
+	Err  error // the cause; may be nil
 }
 
 func (e *Error) Error() string {
@@ -57,8 +57,8 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// KindOf returns the kind of err: of the *Error it wraps, or Transient for any other,
-// because what nobody typed is best tried again.
+// KindOf returns the kind of the *Error that err wraps. For any other error it returns Transient, because an error
+// without a kind is best retried.
 func KindOf(err error) Kind {
 	var e *Error
 	if errors.As(err, &e) {
@@ -67,7 +67,7 @@ func KindOf(err error) Kind {
 	return Transient
 }
 
-// Late is how many machines are known to have been made by a launch that failed with err.
+// Late returns how many machines are known to have been made by a launch that failed with err.
 func Late(err error) int {
 	var e *Error
 	if errors.As(err, &e) {
@@ -76,7 +76,7 @@ func Late(err error) int {
 	return 0
 }
 
-// Hidden says whether a launch that failed with err may have made machines.
+// Hidden reports whether a launch that failed with err may have made machines.
 func Hidden(err error) bool {
 	kind := KindOf(err)
 	return Late(err) > 0 || kind == Transient || kind == Throttled
@@ -87,10 +87,10 @@ func Errorf(cloud string, kind Kind, code, format string, args ...any) *Error {
 	return &Error{Kind: kind, Cloud: cloud, Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// DefaultDiskGiB is the root disk of a machine that asks for none.
+// DefaultDiskGiB is the root disk of a machine whose spec sets no size.
 const DefaultDiskGiB = 30
 
-// LaunchSpec asks for a cluster: Nodes machines of one offer.
+// LaunchSpec describes the cluster to launch: Nodes machines of one offer.
 type LaunchSpec struct {
 	// Cluster names the cluster and is the idempotency token: a second launch with the same name returns the machines
 	// of the first and buys nothing.
@@ -99,23 +99,24 @@ type LaunchSpec struct {
 	Nodes   int
 	// MaxUSDPerHour is the bid of one spot machine; 0 bids the on-demand price.
 	MaxUSDPerHour float64
-	DiskGiB       float64 // 0 is no matter
-	Image         string  // that machines boot from; empty is the driver's default
-	// Container is the container image that the task's scripts run in; empty is none. Where machines are containers
-	// themselves the machine is made of it, elsewhere its agent sees to it.
+	DiskGiB       float64 // 0 means any size
+	Image         string  // boot image of the machines; empty is the driver's default
+	// Container is the container image in which the task's scripts run; empty is none. If machines are containers, the
+	// driver makes them from it; otherwise the agent starts it.
 	Container string
 	Bootstrap Bootstrap
 	// Labels are attached to the machines as tags: job, task, queue.
 	Labels map[string]string
-	// Rules are where the machines stand to each other and to those of other launches, for drivers whose machines are
-	// given their places after they are asked for. Machines that are bought stand alone, in the offer's zone: nothing
-	// is to be done about rules there. KnownBy are the labels by which rules of other launches know the machines.
+	// Rules limit where the machines are placed relative to each other and to those of other launches. They are for
+	// drivers whose machines get their places after the launch. Bought machines have nothing to share and are in the
+	// offer's zone, so their drivers ignore the rules. KnownBy are the labels by which rules of other launches find
+	// these machines.
 	Rules   []Rule
 	KnownBy map[string]string
 }
 
-// ImageFault is the kind of an error of a launch's image: the fault of a task that names it. One that the deployment
-// names for a class of machines is no fault of the task, and others may have theirs.
+// ImageFault is the kind of an error with the launch's image. If the task names the image, the task is at fault
+// (Invalid). If the deployment names it for a class of machines, the task is not, and other classes may work (Quota).
 func (s LaunchSpec) ImageFault() Kind {
 	if s.Image != "" {
 		return Invalid
@@ -123,21 +124,21 @@ func (s LaunchSpec) ImageFault() Kind {
 	return Quota
 }
 
-// Rule is where machines stand: one of Spread, Pack and Apart is set. Levels are zone, rack and machine.
+// Rule limits the placement of machines: one of Spread, Pack and Apart is set. Levels are zone, rack and machine.
 type Rule struct {
-	// Group names the launches whose machines a rule that spreads or packs is about, this one's among them.
+	// Group names the launches, including this one, whose machines a spread or pack rule counts.
 	Group  string
-	Spread string // at most Most of the machines are in one of these
+	Spread string // level: at most Most of the machines are in one of these
 	Most   int
-	Pack   string // all of the machines are in the same one
-	// Apart are labels: of machines of other jobs that are known by one of them, none is in the same By.
+	Pack   string // level: all machines are in the same one
+	// Apart are labels: no machine of another job that is known by one of them is in the same By.
 	Apart map[string]string
 	By    string
 }
 
-// Bootstrap is what an agent needs to dial home. Tokens has one job-scoped, expiring token a node, by
-// rank; it is the only secret a machine is given. Any is one for all of them, which say their ranks themselves, where
-// there is no room for so many.
+// Bootstrap is what an agent needs to reach the broker. Tokens has one job-scoped, expiring token per node, by rank;
+// it is the only secret that a machine gets. Any is one token for all nodes, used where user data has no room for one
+// each; the machines then report their ranks themselves.
 type Bootstrap struct {
 	Endpoint string
 	Tokens   []string
@@ -157,18 +158,18 @@ const (
 
 // Machine is one machine that this deployment owns.
 type Machine struct {
-	ID       string // the cloud's own
+	ID       string // the cloud's ID
 	Cluster  string
 	Rank     int    // 0 … Nodes-1
-	Account  string // account, project or subscription that it is of; empty where the cloud has none, or has not said
+	Account  string // account, project or subscription that owns it; empty if the cloud has none or does not report it
 	State    State
 	Offer    apitypes.Offer
 	Launched time.Time
-	// Reason a machine ended without being asked to: "spot-interruption".
+	// Reason why a machine ended without a request: "spot-interruption".
 	Reason string
 }
 
-// Notice is a cloud's warning that it will take machines away, or that it did.
+// Notice is a cloud's warning that it will take a machine away, or its report that it did.
 type Notice struct {
 	Cluster string
 	Machine string
@@ -176,7 +177,7 @@ type Notice struct {
 	At      time.Time // when the machine will be, or was, taken
 }
 
-// NoticeKind tells a warning from a fact.
+// NoticeKind distinguishes a warning from a fact.
 type NoticeKind string
 
 // The kinds of notice.
@@ -189,16 +190,16 @@ const (
 // Cloud buys and frees machines. All methods are safe for concurrent use.
 type Cloud interface {
 	// Name is the catalogue's name of the cloud: aws, gcp, azure, lambda.
+	// Name is the catalogue's name of the cloud: aws, gcp, azure, lambda.
 	Name() string
 	// Launch starts all machines of a cluster or none, idempotently by spec.Cluster. When it returns an error, machines
-	// may yet exist (a time-out hides the answer): the caller launches again with the same cluster, or terminates it.
+	// may still exist (after a time-out, for example): the caller launches the same cluster again, or terminates it.
 	// Errors are *Error.
 	Launch(ctx context.Context, spec LaunchSpec) ([]Machine, error)
-	// Terminate ends every machine of a cluster. It is idempotent; a cluster that does not exist is not an error,
-	// and a launch with its name after Terminate returned must fail with Invalid or start nothing that outlives the
-	// next reconcile.
+	// Terminate ends every machine of a cluster. It is idempotent; a missing cluster is not an error. A launch with the
+	// same name after Terminate returned must fail with Invalid, or start nothing that outlives the next reconcile.
 	Terminate(ctx context.Context, cluster string) error
-	// Machines lists the machines of one cluster, or of the whole deployment when cluster is empty. Terminated ones may
-	// be listed for a while. A machine just launched may be missing for a while (eventual consistency).
+	// Machines lists the machines of one cluster, or of the whole deployment if cluster is empty. Terminated machines
+	// may be listed for a while. A new machine may be missing for a while (eventual consistency).
 	Machines(ctx context.Context, cluster string) ([]Machine, error)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// shelf sells a few machines of one type, and forgets what it has sold with the process.
+// shelf sells a few machines of one type, and keeps its state in memory only.
 type shelf struct {
 	mu       sync.Mutex
 	left     int
@@ -40,7 +40,7 @@ func (s *shelf) Terminate(_ context.Context, cluster string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.left += len(s.clusters[cluster])
-	s.clusters[cluster] = nil // a launch that comes late finds it, and buys nothing
+	s.clusters[cluster] = nil // a late launch finds the name, and buys nothing
 	return nil
 }
 
@@ -50,7 +50,8 @@ func (s *shelf) Machines(_ context.Context, cluster string) ([]cloud.Machine, er
 	return s.clusters[cluster], nil
 }
 
-// The smallest driver: a cluster whole or not at all, once, whatever is asked how often, and failures with a kind.
+// The smallest driver: it launches a whole cluster or nothing, exactly once however often it is called, and its errors
+// have a kind.
 func ExampleCloud() {
 	var c cloud.Cloud = &shelf{left: 3, clusters: map[string][]cloud.Machine{}}
 	ctx := context.Background()
@@ -59,7 +60,7 @@ func ExampleCloud() {
 		fmt.Println(cluster, len(machines), err)
 	}
 	launch("job-1", 2)
-	launch("job-1", 2) // the answer was lost: asked again, nothing more is bought
+	launch("job-1", 2) // a retry after a lost answer buys nothing more
 	launch("job-2", 2)
 	fmt.Println(c.Terminate(ctx, "job-1"), c.Terminate(ctx, "job-1"))
 	launch("job-2", 2)
@@ -71,7 +72,7 @@ func ExampleCloud() {
 	// job-2 2 <nil>
 }
 
-// What is not a cloud's typed failure is best tried again.
+// An error without a kind is best retried.
 func ExampleKindOf() {
 	quota := cloud.Errorf("aws", cloud.Quota, "VcpuLimitExceeded", "64 vCPUs are the limit")
 	fmt.Println(cloud.KindOf(fmt.Errorf("launch job-1: %w", quota)))

@@ -1,4 +1,4 @@
-// Package awskit opens AWS from anywhere, with the credentials that the AWS SDK finds there: a profile, SSO, a role, or
+// Package awskit opens AWS from outside AWS, with the credentials that the AWS SDK finds: a profile, SSO, a role, or
 // the environment.
 package awskit
 
@@ -23,7 +23,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/identity/awsid"
 )
 
-// Kit is the cloud's.
+// Kit returns the kit of AWS.
 func Kit() cloudkit.Kit {
 	return cloudkit.Kit{
 		Name: aws.Name, Title: "Amazon Web Services", Account: account, Open: open, Flags: flags,
@@ -38,11 +38,11 @@ func flags(f *pflag.FlagSet, s *cloudkit.Settings) {
 	cloudkit.NetworkFlags(f, s)
 	cloudkit.ReservedFlag(f, s)
 	f.StringVar(&s.InstanceProfile, "instance-profile", "",
-		"instance profile that machines get, for their tasks' own use (default: none)")
+		"instance profile of the machines, for the use of their tasks (default: none)")
 	f.StringVar(&s.Profile, "profile", "",
-		"profile of the AWS configuration (default: as the AWS SDK finds credentials)")
+		"profile of the AWS configuration (default: the AWS SDK's default credentials)")
 	f.StringVar(&s.Certificates, "certificates", "",
-		"file with the certificates that machines are proved by (default: those that\nAWS publishes)")
+		"file with the certificates that verify machines (default: those that\nAWS publishes)")
 }
 
 func account(s cloudkit.Settings, lookup cloudkit.Lookup) string {
@@ -56,7 +56,7 @@ func account(s cloudkit.Settings, lookup cloudkit.Lookup) string {
 	return "profile " + profile
 }
 
-// defaultRegion is where one is at home whose profile names none; it is what EC2 itself falls back to.
+// defaultRegion is the home region for a profile without a region. EC2 itself has the same default.
 const defaultRegion = "us-east-1"
 
 func open(ctx context.Context, r cloudkit.Request) (*cloudkit.Opened, error) {
@@ -99,7 +99,7 @@ func open(ctx context.Context, r cloudkit.Request) (*cloudkit.Opened, error) {
 	}, nil
 }
 
-// prices are those of EC2.
+// prices reads EC2's spot prices.
 type prices struct{ of *aws.SpotPrices }
 
 // SpotPrices implements cloudkit.Prices.
@@ -111,7 +111,8 @@ func (p prices) SpotPrices(ctx context.Context) (out []cloudkit.Price, err error
 	return out, err
 }
 
-// home is the region that is asked about others: that of the credentials, where machines are bought there.
+// home returns the region that calls about all regions go to: the credentials' region if machines are bought there,
+// else the first of the regions.
 func home(sdk awssdk.Config, regions []string) string {
 	for _, r := range regions {
 		if r == sdk.Region {

@@ -17,7 +17,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
 
-// account is the emulated AWS behind a proxy that answers some actions with an error; "*" is all of them.
+// account starts the emulated AWS behind a proxy that answers some actions with an error; "*" means all actions.
 func account(t *testing.T, refuse map[string]string) {
 	t.Helper()
 	endpoint, err := url.Parse(emulator.Moto(t))
@@ -62,7 +62,7 @@ func check(t *testing.T, s cloudkit.Settings) driver.Report {
 	return r
 }
 
-func TestCheckSaysWhoOneIsAndWhatThereIs(t *testing.T) {
+func TestCheckReportsAccountAndRegions(t *testing.T) {
 	account(t, nil)
 	r := check(t, cloudkit.Settings{Regions: []string{"us-east-1", "eu-west-1"}})
 	if r.Account != "123456789012" || !strings.HasPrefix(r.Identity, "arn:aws:") || len(r.Regions) != 2 {
@@ -75,7 +75,7 @@ func TestCheckSaysWhoOneIsAndWhatThereIs(t *testing.T) {
 	}
 }
 
-func TestCheckKeepsTheCloudsWordsAndSaysWhatMends(t *testing.T) {
+func TestCheckReportsCloudErrorAndFix(t *testing.T) {
 	for name, c := range map[string]struct {
 		refuse     map[string]string
 		settings   cloudkit.Settings
@@ -84,9 +84,9 @@ func TestCheckKeepsTheCloudsWordsAndSaysWhatMends(t *testing.T) {
 	}{
 		"no such key": {map[string]string{"*": "InvalidClientTokenId: The security token included in the request is invalid."},
 			cloudkit.Settings{}, true, "The security token included", "cloud add aws --profile"},
-		"a clock that is off": {map[string]string{"*": "SignatureDoesNotMatch: Signature expired: 20261122T080000Z is now earlier than 20261122T081000Z"},
+		"a wrong clock": {map[string]string{"*": "SignatureDoesNotMatch: Signature expired: 20261122T080000Z is now earlier than 20261122T081000Z"},
 			cloudkit.Settings{}, true, "is now earlier than", "timedatectl"},
-		"a session that is over": {map[string]string{"*": "ExpiredToken: The security token included in the request is expired"},
+		"an expired session": {map[string]string{"*": "ExpiredToken: The security token included in the request is expired"},
 			cloudkit.Settings{}, true, "is expired", "aws sso login"},
 		"no rights": {map[string]string{"DescribeVpcs": "UnauthorizedOperation: You are not authorized to perform this operation."},
 			cloudkit.Settings{}, true, "You are not authorized", "docs/clouds.md"},
@@ -106,7 +106,7 @@ func TestCheckKeepsTheCloudsWordsAndSaysWhatMends(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeReadIsSaidBeforeAnybodyIsAsked(t *testing.T) {
+func TestReadyRejectsUnreadableCertificates(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "certificates.pem")
 	if err := awskit.Kit().Ready(cloudkit.Settings{Certificates: file}, os.Getenv); err == nil || !strings.Contains(err.Error(), file) {
 		t.Errorf("%v", err)
@@ -115,6 +115,6 @@ func TestWhatCannotBeReadIsSaidBeforeAnybodyIsAsked(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := awskit.Kit().Ready(cloudkit.Settings{Certificates: file}, os.Getenv); err == nil {
-		t.Error("a file without certificates is taken")
+		t.Error("a file without certificates is accepted")
 	}
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
 
-// flagged are the settings that `cloud add aws` makes of its flags.
+// flagged returns the settings that `cloud add aws` makes from its flags.
 func flagged(t *testing.T, args ...string) (s cloudkit.Settings) {
 	t.Helper()
 	f := pflag.NewFlagSet("add", pflag.ContinueOnError)
@@ -39,7 +39,7 @@ func flagged(t *testing.T, args ...string) (s cloudkit.Settings) {
 	return s
 }
 
-// bought launches one machine and returns it as EC2 has it, and what it is told at boot.
+// bought launches one machine and returns EC2's description of it and its boot script.
 func bought(t *testing.T, client *ec2.Client, s cloudkit.Settings, image string) (types.Instance, string) {
 	t.Helper()
 	name := fmt.Sprintf("net-%d", time.Now().UnixNano())
@@ -74,7 +74,8 @@ func bought(t *testing.T, client *ec2.Client, s cloudkit.Settings, image string)
 	return out.Reservations[0].Instances[0], string(script)
 }
 
-// makeProfile makes an instance profile and returns its ARN. It is the one call of IAM that is made anywhere.
+// makeProfile creates an instance profile and returns its ARN. This is the only IAM call in the tests, so it needs no
+// IAM client.
 func makeProfile(t *testing.T, name string) string {
 	t.Helper()
 	form := url.Values{"Action": {"CreateInstanceProfile"}, "Version": {"2010-05-08"}, "InstanceProfileName": {name}}
@@ -99,7 +100,7 @@ func makeProfile(t *testing.T, name string) string {
 	return out.ARN
 }
 
-func TestMachinesAreAsTheNetworkAndItsPoliciesWantThem(t *testing.T) {
+func TestLaunchAppliesNetworkSettings(t *testing.T) {
 	account(t, nil)
 	client := ec2.NewFromConfig(emulator.Config(emulator.Moto(t)))
 	profile := fmt.Sprintf("tasks-%d", time.Now().UnixNano())
@@ -113,22 +114,22 @@ func TestMachinesAreAsTheNetworkAndItsPoliciesWantThem(t *testing.T) {
 	s := flagged(t, "--no-public-address", "--proxy", "http://proxy.example:3128", "--tag", "team=ml",
 		"--tag", "cost-center=7", "--image", "amd64="+awssdk.ToString(image.ImageId), "--instance-profile", profile)
 	i, script := bought(t, client, s, "")
-	if len(i.NetworkInterfaces) != 1 || len(i.NetworkInterfaces[0].Groups) != 1 { // the one that says so has the group
-		t.Fatalf("its interfaces are %+v", i.NetworkInterfaces)
+	if len(i.NetworkInterfaces) != 1 || len(i.NetworkInterfaces[0].Groups) != 1 { // the interface has the security group
+		t.Fatalf("network interfaces %+v", i.NetworkInterfaces)
 	}
 	if awssdk.ToString(i.PublicIpAddress) != "" || awssdk.ToString(i.PrivateIpAddress) == "" {
 		t.Errorf("public %q, private %q", awssdk.ToString(i.PublicIpAddress), awssdk.ToString(i.PrivateIpAddress))
 	}
 	if i.IamInstanceProfile == nil ||
 		awssdk.ToString(i.IamInstanceProfile.Arn) != arn {
-		t.Errorf("its profile is %+v", i.IamInstanceProfile)
+		t.Errorf("instance profile %+v", i.IamInstanceProfile)
 	}
 	if awssdk.ToString(i.ImageId) != awssdk.ToString(image.ImageId) {
-		t.Errorf("it boots %s", awssdk.ToString(i.ImageId))
+		t.Errorf("image %s", awssdk.ToString(i.ImageId))
 	}
 	for _, line := range []string{"HTTPS_PROXY", "https_proxy", "http://proxy.example:3128", "169.254.169.254"} {
 		if !strings.Contains(script, line) {
-			t.Errorf("its script has no %s", line)
+			t.Errorf("the boot script has no %s", line)
 		}
 	}
 	tagged(t, "machine", i.Tags)
@@ -137,11 +138,11 @@ func TestMachinesAreAsTheNetworkAndItsPoliciesWantThem(t *testing.T) {
 	if err != nil || len(volumes.Volumes) == 0 {
 		t.Fatalf("%+v, %v", volumes, err)
 	}
-	for _, v := range volumes.Volumes { // policies look at disks as well
+	for _, v := range volumes.Volumes { // policies check disks as well
 		tagged(t, "disk", v.Tags)
 	}
 
-	// A profile may be named by its ARN, and what a task itself asks for comes before the customer's image.
+	// A profile may be given as its ARN, and the image of a task takes precedence over the customer's image.
 	own, err := client.RegisterImage(t.Context(), &ec2.RegisterImageInput{
 		Name: awssdk.String(profile + "-own"), Architecture: types.ArchitectureValuesX8664,
 	})
@@ -156,7 +157,7 @@ func TestMachinesAreAsTheNetworkAndItsPoliciesWantThem(t *testing.T) {
 	}
 }
 
-func TestMachinesAreAsEC2HasThemWhereNothingIsAskedFor(t *testing.T) {
+func TestLaunchUsesDefaultsWithoutSettings(t *testing.T) {
 	account(t, nil)
 	i, script := bought(t, ec2.NewFromConfig(emulator.Config(emulator.Moto(t))), flagged(t), "")
 	if i.IamInstanceProfile != nil || strings.Contains(script, "PROXY") ||
@@ -166,7 +167,7 @@ func TestMachinesAreAsEC2HasThemWhereNothingIsAskedFor(t *testing.T) {
 	}
 }
 
-// tagged looks for the tags that a policy demands, beside our own.
+// tagged checks that a resource has the tags that a policy requires, and our own.
 func tagged(t *testing.T, what string, tags []types.Tag) {
 	t.Helper()
 	got := map[string]string{}

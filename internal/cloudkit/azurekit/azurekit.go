@@ -31,13 +31,14 @@ import (
 // Name is the catalogue's name of the cloud.
 const Name = azureid.Name
 
-// Assertion returns a token by which an application of Azure knows whoever asks: of the AWS role that a function has.
+// Assertion returns a token that proves the AWS role of a function to an Azure application.
 type Assertion func(context.Context) (string, error)
 
-// Kit is the cloud's, with the credentials that Azure's libraries find: az login, the environment, a managed identity.
+// Kit returns the kit of Azure, with the credentials that Azure's libraries find: az login, the environment, a
+// managed identity.
 func Kit() cloudkit.Kit { return KitBy(nil) }
 
-// KitBy is the cloud's for who is known there by assertions.
+// KitBy returns the kit of Azure for a caller that proves its identity with assertions.
 func KitBy(assertion Assertion) cloudkit.Kit {
 	return cloudkit.Kit{
 		Name: Name, Title: "Microsoft Azure", Ready: ready, Account: account, Flags: flags,
@@ -48,26 +49,27 @@ func KitBy(assertion Assertion) cloudkit.Kit {
 func flags(f *pflag.FlagSet, s *cloudkit.Settings) {
 	cloudkit.NetworkFlags(f, s)
 	cloudkit.ReservedFlag(f, s)
-	f.StringVar(&s.Subscription, "subscription", "", "subscription of Azure, by its ID")
-	f.StringVar(&s.ResourceGroup, "resource-group", "", "group of the machines (default: the deployment's name)")
+	f.StringVar(&s.Subscription, "subscription", "", "ID of the Azure subscription")
+	f.StringVar(&s.ResourceGroup, "resource-group", "",
+		"resource group of the machines (default: the deployment's name)")
 	f.StringVar(&s.Principal, "principal", "",
-		"who buys, by the object's ID: a resource group and two roles are made for them")
+		"object ID of the identity that buys: a resource group and two roles are created for it")
 	cloudkit.FunctionFlags(f, s)
 	f.StringVar(&s.Functions.Issuer, "aws-issuer", "",
-		"who signs for that account: `aws iam get-outbound-web-identity-federation-info`")
+		"URL that signs tokens for that account: `aws iam get-outbound-web-identity-federation-info`")
 	f.StringToStringVar(&s.Stores, "stores", nil,
-		"containers for what tasks leave, REGION=CONTAINER by comma: made where there is\n"+
-			"none; without any, all is kept here")
-	f.StringVar(&s.StorageAccount, "storage-account", "", "account that they are in")
+		"containers for the outputs of tasks, REGION=CONTAINER separated by commas: created if\n"+
+			"they do not exist; without any, outputs are stored on this computer")
+	f.StringVar(&s.StorageAccount, "storage-account", "", "storage account of the containers")
 	f.StringVar(&s.Tenant, "tenant", "", "directory of --client")
-	f.StringVar(&s.Client, "client", "", "application whose rights are used, by its ID")
+	f.StringVar(&s.Client, "client", "", "ID of the application whose rights are used")
 }
 
 var (
-	errNoSubscription = errors.New("no subscription is named: tradewind cloud add azure --subscription ID --regions R")
-	errNoIssuer       = errors.New("who signs for the AWS account is not named: --aws-issuer " +
-		"https://….tokens.sts.global.api.aws, as `aws iam get-outbound-web-identity-federation-info` says it")
-	errNoRegions = errors.New("no regions are named: tradewind cloud add azure --regions eastus,westeurope")
+	errNoSubscription = errors.New("no subscription: tradewind cloud add azure --subscription ID --regions R")
+	errNoIssuer       = errors.New("no issuer of the AWS account's tokens: --aws-issuer " +
+		"https://….tokens.sts.global.api.aws, as `aws iam get-outbound-web-identity-federation-info` prints it")
+	errNoRegions = errors.New("no regions: tradewind cloud add azure --regions eastus,westeurope")
 )
 
 func ready(s cloudkit.Settings, _ cloudkit.Lookup) error {
@@ -124,13 +126,13 @@ func open(r cloudkit.Request, assertion Assertion) (*cloudkit.Opened, error) {
 	}, nil
 }
 
-var errNoAccount = errors.New("azure: stores= needs storageAccount=NAME, the account that their containers are in")
+var errNoAccount = errors.New("azure: stores= needs storageAccount=NAME, the storage account of the containers")
 
-// store signs for the settings' containers by user delegation: no key of the account is needed.
+// store signs requests for the settings' containers by user delegation, which needs no key of the account.
 func store(s cloudkit.Settings, credential azcore.TokenCredential) (grant.Store, error) {
 	switch {
 	case len(s.Stores) == 0:
-		return nil, nil //nolint:nilnil // there is none
+		return nil, nil //nolint:nilnil // there are no stores
 	case s.StorageAccount == "":
 		return nil, errNoAccount
 	}
@@ -147,12 +149,12 @@ func store(s cloudkit.Settings, credential azcore.TokenCredential) (grant.Store,
 	return azgrant.New(endpoint, azgrant.Delegation(client), azgrant.Options{})
 }
 
-// owned says what the subscription has already.
+// owned reads the capacity that the subscription already has.
 func owned(c *azure.Cloud) renew.Owned {
 	return func(ctx context.Context) ([]driver.Reserved, []driver.Lack) { return refresh.Owned(ctx, c) }
 }
 
-// refresher renews Azure's part of the catalogue. An emulator has a price list of its own; a proxy of the API has none.
+// refresher updates Azure's part of the catalogue. An emulator has its own price list; a proxy of the API has none.
 func refresher(c *azure.Cloud, r cloudkit.Request) driver.Refresh {
 	list := ""
 	if cloudkit.Loopback(r.Settings.Endpoint) {
@@ -165,7 +167,7 @@ func refresher(c *azure.Cloud, r cloudkit.Request) driver.Refresh {
 	}
 }
 
-// verifier checks the documents that Azure attests, by the certificates in a file where one is named.
+// verifier checks the documents that Azure attests, with the certificates of the file Proofs if it is set.
 func verifier(s cloudkit.Settings) (*azureid.Verifier, error) {
 	cfg := azureid.Config{}
 	if s.Proofs != "" {
@@ -179,8 +181,8 @@ func verifier(s cloudkit.Settings) (*azureid.Verifier, error) {
 	return azureid.New(cfg)
 }
 
-// credentials are what the environment has, or what an assertion is worth. An emulator at a loopback address is given
-// what nobody else would take.
+// credentials returns those of the environment, or those that Azure gives for an assertion. For an emulator at a
+// loopback address it returns credentials that no real service accepts.
 func credentials(s cloudkit.Settings, assertion Assertion) (azcore.TokenCredential, error) {
 	switch {
 	case cloudkit.Loopback(s.Endpoint):
@@ -192,13 +194,13 @@ func credentials(s cloudkit.Settings, assertion Assertion) (azcore.TokenCredenti
 	}
 }
 
-// Access is what clients of Azure's need for settings: who one is, and where Azure is.
+// Access returns what Azure clients need for settings: credentials, and the address of Azure.
 func Access(s cloudkit.Settings) (azcore.TokenCredential, *arm.ClientOptions, error) {
 	credential, err := credentials(s, nil)
 	return credential, options(s.Endpoint), err
 }
 
-// options have Azure's clients speak to an endpoint; nil for Azure's own.
+// options make Azure clients use an endpoint; nil for Azure's own.
 func options(endpoint string) *arm.ClientOptions {
 	if endpoint == "" {
 		return nil
@@ -214,11 +216,11 @@ func options(endpoint string) *arm.ClientOptions {
 	}}
 }
 
-// emulated is for an emulator, which looks at no more than that there is a token.
+// emulated has a token for an emulator, which checks only that there is one.
 type emulated struct{}
 
-// nobody is a token of a made-up person, signed by nobody.
-const nobody = "header.eyJvaWQiOiI3IiwidXBuIjoiYWRhQGV4YW1wbGUuY29tIiwidGlkIjoidDEifQ.signature" //nolint:gosec // as said
+// nobody is the token of an invented person, with an invalid signature.
+const nobody = "header.eyJvaWQiOiI3IiwidXBuIjoiYWRhQGV4YW1wbGUuY29tIiwidGlkIjoidDEifQ.signature" //nolint:gosec // fake
 
 // GetToken implements azcore.TokenCredential.
 func (emulated) GetToken(ctx context.Context, _ policy.TokenRequestOptions) (azcore.AccessToken, error) {

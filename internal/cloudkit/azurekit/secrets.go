@@ -12,7 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/secret/restsecret"
 )
 
-// secrets are those of Key Vault that the settings name; nil where they name none.
+// secrets returns a source of the Key Vault secrets that the settings name; nil if they name none.
 func secrets(s cloudkit.Settings, credential azcore.TokenCredential) (map[string]secret.Source, error) {
 	if err := secret.CheckNames(s.Secrets); err != nil || len(s.Secrets) == 0 {
 		return nil, err
@@ -27,7 +27,7 @@ func secrets(s cloudkit.Settings, credential azcore.TokenCredential) (map[string
 	}, nil
 }
 
-// bearer signs requests to Key Vault with a token of Azure's, which the credential keeps while it lasts.
+// bearer authorises requests to Key Vault with an Azure token, which the credential caches while it is valid.
 type bearer struct{ credential azcore.TokenCredential }
 
 // RoundTrip implements http.RoundTripper.

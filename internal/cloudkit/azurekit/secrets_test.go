@@ -9,8 +9,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/secret"
 )
 
-// A secret that the settings name is fetched with who one is, and no other.
-func TestSecretsThatTheSettingsName(t *testing.T) {
+// Only secrets that the settings name can be fetched, with the caller's own identity.
+func TestSecretsOfSettings(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer "+nobody || r.URL.Path != "/team/secrets/hf" {
 			w.WriteHeader(http.StatusForbidden)
@@ -27,7 +27,7 @@ func TestSecretsThatTheSettingsName(t *testing.T) {
 		t.Errorf("%q, %v", value, err)
 	}
 	if _, err := got[secret.KeyVault].Fetch(t.Context(), "team/own"); err == nil {
-		t.Error("one that they do not name")
+		t.Error("a secret outside the settings was fetched")
 	}
 	if none, err := secrets(cloudkit.Settings{}, emulated{}); none != nil || err != nil {
 		t.Errorf("%v, %v", none, err)

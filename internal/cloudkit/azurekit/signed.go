@@ -9,15 +9,15 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 )
 
-// ErrAway is what an Assertion fails with where who signs it does not answer now, though nothing is wrong with the
-// rights. Azure is asked again soon then, and is not left alone as one that has refused.
-var ErrAway = errors.New("azure: who signs for this broker does not answer now")
+// ErrAway means, as the error of an Assertion, that its signer does not answer now, although the rights may be right.
+// The broker then asks Azure again soon, and does not pause the cloud as it does after a refusal.
+var ErrAway = errors.New("azure: the signer of this broker's tokens does not answer")
 
-// signed has tokens for an assertion. Of why there is no assertion the SDK keeps the words alone, as if Azure had said
-// them: signed keeps the error.
+// signed gets tokens for an assertion. If the assertion fails, the SDK keeps only the text of its error, as if it
+// came from Azure; signed returns the error itself.
 type signed struct{ azcore.TokenCredential }
 
-// why is the key in a context of where an assertion's error is put.
+// why is the context key of the variable that receives an assertion's error.
 type why struct{}
 
 func newSigned(tenant, client string, assertion Assertion, o *azidentity.ClientAssertionCredentialOptions) (signed,

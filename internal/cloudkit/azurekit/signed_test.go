@@ -16,7 +16,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/azure"
 )
 
-// discovery answers as Azure's login does to who asks where tokens are given out.
+// discovery simulates the endpoint of Azure's login that names the token endpoint.
 type discovery struct{}
 
 func (discovery) Do(r *http.Request) (*http.Response, error) {
@@ -25,8 +25,9 @@ func (discovery) Do(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(body)), Request: r, Header: http.Header{}}, nil
 }
 
-// Where who signs is away, the cloud is asked again soon. Where it refuses, the cloud is left alone.
-func TestWhoSignsMayBeAway(t *testing.T) {
+// If the signer does not answer, the error is Transient, so that the cloud is asked again soon. If it refuses, the
+// error is Auth.
+func TestKindOfAssertionErrors(t *testing.T) {
 	for _, c := range []struct {
 		err  error
 		want cloud.Kind
@@ -39,7 +40,7 @@ func TestWhoSignsMayBeAway(t *testing.T) {
 		}
 		_, err = s.GetToken(t.Context(), policy.TokenRequestOptions{Scopes: []string{"https://management.azure.com/.default"}})
 		if got := cloud.KindOf(azure.Typed(err)); err == nil || got != c.want {
-			t.Errorf("%v is %s and not %s", err, got, c.want)
+			t.Errorf("%v is %s, want %s", err, got, c.want)
 		}
 	}
 }

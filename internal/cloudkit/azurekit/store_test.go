@@ -12,8 +12,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant/granttest/servers"
 )
 
-// What the settings name is made, written, read and removed, signed for by a key that Azure hands out to who one is.
-func TestTheStoreOfSettings(t *testing.T) {
+// The containers of the settings are created, written, read and removed, signed with a delegation key that Azure
+// gives to the caller.
+func TestStore(t *testing.T) {
 	key, err := service.NewSharedKeyCredential(servers.AzureAccount, servers.AzureKey)
 	if err != nil {
 		t.Fatal(err)
@@ -26,7 +27,7 @@ func TestTheStoreOfSettings(t *testing.T) {
 	t.Cleanup(server.Close)
 	s := cloudkit.Settings{Stores: map[string]string{"eastus": "work"}, Storage: server.URL}
 	if _, err := store(s, emulated{}); err == nil {
-		t.Error("a store without an account")
+		t.Error("a store without a storage account was accepted")
 	}
 	s.StorageAccount = servers.AzureAccount
 	data, err := store(s, emulated{})

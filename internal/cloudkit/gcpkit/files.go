@@ -19,13 +19,14 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/gcp"
 )
 
-// files reads the bucket whose files are jobs, as who buys, and puts remarks into it. It is a driver.Files.
+// files implements driver.Files: it reads the bucket whose files become jobs, with the buying account, and writes
+// error files into it.
 type files struct {
 	bucket, prefix string
 	options        []option.ClientOption
 }
 
-// filesOf are those of the settings; nil where no bucket's files are jobs.
+// filesOf returns the files of the settings' DAG bucket; nil without one.
 func filesOf(c *gcp.Cloud, s cloudkit.Settings) driver.Files {
 	f := files{options: c.Options("/storage/v1/")}
 	if f.bucket, f.prefix = s.DAGPlace(); f.bucket == "" {
@@ -38,7 +39,8 @@ func filesOf(c *gcp.Cloud, s cloudkit.Settings) driver.Files {
 	return f
 }
 
-// opened is the service with the bucket's name there. It refuses other places, whatever is asked for.
+// opened returns the storage service and the bucket's name there. It rejects places outside the settings' bucket and
+// prefix.
 func (f files) opened(ctx context.Context, bucket, key string) (_ *storage.Service, name string, err error) {
 	if bucket != f.bucket || !strings.HasPrefix(key, f.prefix) {
 		return nil, "", fmt.Errorf("gcp: %s/%s is not below %s/%s: %w", bucket, key, f.bucket, f.prefix, fs.ErrNotExist)
@@ -60,7 +62,7 @@ func (f files) Read(ctx context.Context, bucket, key string) (_ []byte, version 
 	defer resp.Body.Close() //nolint:errcheck // only read
 	body, err := io.ReadAll(io.LimitReader(resp.Body, driver.MaxFile+1))
 	if err == nil && len(body) > driver.MaxFile {
-		err = fmt.Errorf("%w: it has more than %d MiB", driver.ErrLarge, driver.MaxFile>>20)
+		err = fmt.Errorf("%w: the file has more than %d MiB", driver.ErrLarge, driver.MaxFile>>20)
 	}
 	return body, resp.Header.Get("X-Goog-Generation"), err
 }

@@ -27,7 +27,7 @@ import (
 // Name is the catalogue's name of the cloud.
 const Name = googleid.Name
 
-// Kit is the cloud's.
+// Kit returns the kit of Google Cloud.
 func Kit() cloudkit.Kit {
 	return cloudkit.Kit{Name: Name, Title: "Google Cloud", Ready: ready, Account: account, Open: open, Flags: flags}
 }
@@ -36,33 +36,34 @@ func flags(f *pflag.FlagSet, s *cloudkit.Settings) {
 	cloudkit.NetworkFlags(f, s)
 	cloudkit.ReservedFlag(f, s)
 	f.StringVar(&s.DAGs, "dags", "",
-		"gs://BUCKET/FOLDER whose files become jobs: the bucket is made, and made to tell of them")
+		"gs://BUCKET/FOLDER whose files become jobs: the bucket and its notifications are created")
 	f.StringVar(&s.Pull, "pull", "",
-		"subscription of Pub/Sub that the broker pulls (default with --dags: one that is made)")
+		"Pub/Sub subscription that the broker pulls (default with --dags: one is created)")
 	f.StringVar(&s.PushURL, "push-url", "",
-		"where the broker is reached, for Pub/Sub to push instead: its public URL, or the API's")
+		"URL of the broker, for Pub/Sub to push instead: its public URL, or the API's")
 	f.StringVar(&s.PushAccount, "push-account", "",
-		"service account as which Pub/Sub pushes (default with --push-url: one that is made)")
-	f.BoolVar(&s.TPUs, "tpus", false, "buy TPUs too: tpu.googleapis.com has to be on")
-	f.StringVar(&s.Project, "project", "", "project of Google Cloud, by its ID")
+		"service account as which Pub/Sub pushes (default with --push-url: one is created)")
+	f.BoolVar(&s.TPUs, "tpus", false, "buy TPUs too: tpu.googleapis.com must be enabled")
+	f.StringVar(&s.Project, "project", "", "ID of the Google Cloud project")
 	f.StringVar(&s.ServiceAccount, "service-account", "",
-		"service account without any role that machines prove themselves with")
+		"service account without any role, with which machines prove their identity")
 	f.StringVar(&s.Member, "member", "",
-		"who buys, user:ADDRESS or serviceAccount:ADDRESS: a network, a role and a\nservice account are made for them")
+		"account that buys, user:ADDRESS or serviceAccount:ADDRESS: a network, a role and a\n"+
+			"service account are created for it")
 	cloudkit.FunctionFlags(f, s)
-	f.StringVar(&s.Network, "network", "", "network of the machines (default: the project's default one)")
+	f.StringVar(&s.Network, "network", "", "network of the machines (default: the project's default network)")
 	f.StringToStringVar(&s.Stores, "stores", nil,
-		"buckets for what tasks leave, REGION=BUCKET by comma: made where there is none;\n"+
-			"without any, all is kept here")
+		"buckets for the outputs of tasks, REGION=BUCKET separated by commas: created if they do\n"+
+			"not exist; without any, outputs are stored on this computer")
 	f.StringVar(&s.Impersonate, "impersonate", "",
-		"service account that reads and writes them, in whose name you may sign")
+		"service account that reads and writes the stores, for which you may sign")
 	f.StringVar(&s.Subnetwork, "subnetwork", "", "subnetwork of the machines")
 }
 
-var errNobodyTold = errors.New("nobody would be told of the files of --dags: name with --member for whom it is made " +
-	"that the bucket tells, or with --pull a subscription that there is")
+var errNobodyTold = errors.New("the broker would get no notifications of the files of --dags: give the account that " +
+	"buys with --member, or an existing subscription with --pull")
 
-var errNoProject = errors.New("no project is named: tradewind cloud add gcp --project PROJECT")
+var errNoProject = errors.New("no project: tradewind cloud add gcp --project PROJECT")
 
 func ready(s cloudkit.Settings, _ cloudkit.Lookup) error {
 	if s.Project == "" {
@@ -122,7 +123,8 @@ func open(ctx context.Context, r cloudkit.Request) (*cloudkit.Opened, error) {
 var errNoSigner = errors.New("gcp: stores= needs impersonate=ACCOUNT, a service account that may read and write " +
 	"their objects, and for which you may sign (role Service Account Token Creator)")
 
-// store signs for the settings' buckets in the name of a service account: IAM does, so that nobody has a key of it.
+// store signs requests for the settings' buckets in the name of a service account, with the IAM API, so that no key
+// of the account exists.
 func store(ctx context.Context, s cloudkit.Settings) (grant.Store, error) {
 	locations := map[string]string{}
 	for region, bucket := range s.Stores {
@@ -130,10 +132,10 @@ func store(ctx context.Context, s cloudkit.Settings) (grant.Store, error) {
 	}
 	switch {
 	case len(s.Stores) == 0:
-		return nil, nil //nolint:nilnil // there is none
+		return nil, nil //nolint:nilnil // there are no stores
 	case s.Impersonate == "":
 		return nil, errNoSigner
-	case cloudkit.Loopback(s.Storage): // an emulator, which signs for anybody
+	case cloudkit.Loopback(s.Storage): // an emulator, which signs for everybody
 		return gcsgrant.New(gcsgrant.Options{
 			Account: s.Impersonate, Endpoint: s.Storage, Project: s.Project, Locations: locations,
 			Sign: gcsgrant.ByIAM(http.DefaultClient, s.Storage, s.Impersonate),
@@ -143,7 +145,7 @@ func store(ctx context.Context, s cloudkit.Settings) (grant.Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("gcp: credentials: %w", err)
 	}
-	// The client outlives the call that it is made in.
+	// The client outlives this call.
 	client := oauth2.NewClient(context.WithoutCancel(ctx), tokens)
 	return gcsgrant.New(gcsgrant.Options{
 		Account: s.Impersonate, Sign: gcsgrant.ByIAM(client, "", s.Impersonate), Token: tokens, Project: s.Project,
@@ -151,7 +153,8 @@ func store(ctx context.Context, s cloudkit.Settings) (grant.Store, error) {
 	})
 }
 
-// tokens are who one is: by an AWS role that is trusted, else as the environment has it.
+// tokens returns the caller's credentials: those of a trusted AWS role if the settings have a provider, else those of
+// the environment.
 func tokens(ctx context.Context, s cloudkit.Settings) (oauth2.TokenSource, error) {
 	if s.Provider == "" {
 		return google.DefaultTokenSource(context.WithoutCancel(ctx), scope)
@@ -167,12 +170,12 @@ func tokens(ctx context.Context, s cloudkit.Settings) (oauth2.TokenSource, error
 	return creds.TokenSource, nil
 }
 
-// owned says what the project has already.
+// owned reads the capacity that the project already has.
 func owned(c *gcp.Cloud) renew.Owned {
 	return func(ctx context.Context) ([]driver.Reserved, []driver.Lack) { return refresh.Owned(ctx, c) }
 }
 
-// refresher renews Google's part of the catalogue.
+// refresher updates Google's part of the catalogue.
 func refresher(c *gcp.Cloud, r cloudkit.Request) driver.Refresh {
 	return func(ctx context.Context, s driver.Snapshots) (driver.Refreshed, error) {
 		last, shipped, err := renew.Last(ctx, s, nil)
@@ -188,16 +191,16 @@ func refresher(c *gcp.Cloud, r cloudkit.Request) driver.Refresh {
 	}
 }
 
-// verifier checks what machines prove; nil where they have no service account, and so no proof.
+// verifier checks the identity proofs of machines; nil if they have no service account and therefore no proof.
 func verifier(s cloudkit.Settings, audience string) (identity.Verifier, error) {
 	if s.ServiceAccount == "" || audience == "" {
-		return nil, nil //nolint:nilnil // there is none
+		return nil, nil //nolint:nilnil // there is no verifier
 	}
 	return googleid.New(googleid.Config{Audience: audience, Keys: s.Proofs})
 }
 
-// credentials are what the environment has, or what an AWS role is trusted with. An emulator at a loopback address
-// wants none.
+// credentials returns the client options for those of a trusted AWS role, or none for those of the environment. An
+// emulator at a loopback address needs no credentials.
 func credentials(ctx context.Context, s cloudkit.Settings) ([]option.ClientOption, error) {
 	switch {
 	case s.Provider != "":
@@ -215,11 +218,11 @@ func credentials(ctx context.Context, s cloudkit.Settings) ([]option.ClientOptio
 
 const scope = "https://www.googleapis.com/auth/cloud-platform"
 
-// federated is the configuration by which Google's libraries exchange the credentials of an AWS role, which they find
-// in the environment, for those of a service account (Google Cloud, "Configure Workload Identity Federation with AWS").
-// There is no secret in it.
+// federated returns the configuration with which Google's libraries exchange the AWS role's credentials, which they
+// find in the environment, for those of a service account (Google Cloud, "Configure Workload Identity Federation with
+// AWS"). It contains no secret.
 func federated(s cloudkit.Settings) ([]byte, error) {
-	c := map[string]any{ //nolint:gosec // names where credentials are exchanged; holds none
+	c := map[string]any{ //nolint:gosec // describes where to exchange credentials; contains none
 		"type": "external_account", "audience": "//iam.googleapis.com/" + s.Provider,
 		"subject_token_type": "urn:ietf:params:aws:token-type:aws4_request",
 		"token_url":          "https://sts.googleapis.com/v1/token",

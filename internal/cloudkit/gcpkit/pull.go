@@ -15,15 +15,16 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/push"
 )
 
-// How much is pulled at once, and how long a pull that failed is left.
+// pullMost is the number of messages per pull; pullFirst and pullRest are the first and the longest pause after a
+// failure.
 const (
 	pullMost  = 100
 	pullFirst = time.Second
 	pullRest  = time.Minute
 )
 
-// pulling reads the subscription that the settings name until ctx ends; nil where they name none. A message is
-// acknowledged when it was told on, or is nothing to tell; what could not be told comes again.
+// pulling returns a function that reads the settings' subscription until ctx ends; nil without a subscription. It
+// acknowledges a message after delivering it, or if it is irrelevant. A message whose delivery fails comes again.
 func pulling(c *gcp.Cloud, s cloudkit.Settings, log *slog.Logger) func(context.Context, push.Tell) {
 	if s.Pull == "" {
 		return nil
@@ -40,7 +41,7 @@ func pulling(c *gcp.Cloud, s cloudkit.Settings, log *slog.Logger) func(context.C
 			if ctx.Err() != nil {
 				return
 			}
-			log.Warn("nothing can be pulled", "subscription", subscription, "err", gcp.Typed(err))
+			log.Warn("pull failed", "subscription", subscription, "err", gcp.Typed(err))
 			if clock.Pause(ctx, pause) != nil {
 				return
 			}
@@ -49,7 +50,7 @@ func pulling(c *gcp.Cloud, s cloudkit.Settings, log *slog.Logger) func(context.C
 	}
 }
 
-// pullOnce waits for messages, as long as Pub/Sub lets it, and tells them on.
+// pullOnce waits for messages, as long as Pub/Sub lets it, and delivers them.
 func pullOnce(ctx context.Context, c *gcp.Cloud, s cloudkit.Settings, subscription string, tell push.Tell,
 	log *slog.Logger) error {
 	service, err := pubsub.NewService(context.WithoutCancel(ctx), c.Options("/")...)
@@ -67,7 +68,7 @@ func pullOnce(ctx context.Context, c *gcp.Cloud, s cloudkit.Settings, subscripti
 		err := tellOne(ctx, c, s, m.Message, tell)
 		switch {
 		case errors.Is(err, push.ErrNotice):
-			log.Warn("what was pulled is left", "subscription", subscription, "err", err)
+			log.Warn("ignored an unreadable message", "subscription", subscription, "err", err)
 		case err != nil:
 			untold = err
 			continue

@@ -13,8 +13,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/identity/googleid"
 )
 
-// pushed reads pushes of Pub/Sub. Their token has to be for this broker's endpoint and made for the account that the
-// settings name; without one nothing is taken.
+// pushed returns a reader of Pub/Sub's pushes. Their token must be for this broker's endpoint and for the settings'
+// PushAccount; without that account, no push is accepted.
 func pushed(c *gcp.Cloud, s cloudkit.Settings, publicURL string) (push.Read, error) {
 	if s.PushAccount == "" || publicURL == "" {
 		return nil, nil //nolint:nilnil // nothing is pushed
@@ -29,7 +29,7 @@ func pushed(c *gcp.Cloud, s cloudkit.Settings, publicURL string) (push.Read, err
 			return push.News{}, err
 		}
 		if account != s.PushAccount {
-			return push.News{}, fmt.Errorf("%w: it is of another service account than %s", identity.ErrInvalid,
+			return push.News{}, fmt.Errorf("%w: the token's service account is not %s", identity.ErrInvalid,
 				s.PushAccount)
 		}
 		m, err := gcp.DecodePush(body)
@@ -40,8 +40,8 @@ func pushed(c *gcp.Cloud, s cloudkit.Settings, publicURL string) (push.Read, err
 	}, nil
 }
 
-// news reads what Pub/Sub delivers: a bucket's word of an object, or an entry of the audit log. It fails with
-// push.ErrNotice for what is neither.
+// news reads a Pub/Sub message: a bucket's notification of an object, or an entry of the audit log. It returns
+// push.ErrNotice for anything else.
 func news(ctx context.Context, c *gcp.Cloud, s cloudkit.Settings, m gcp.Message) (n push.News, err error) {
 	if m.FromBucket() {
 		o, relevant, err := m.Object()
@@ -68,8 +68,8 @@ func unread(err error) error {
 	return err
 }
 
-// ofJobs says that an object may be a job: it lies where the settings say, and its name there is not that of something
-// else.
+// ofJobs reports whether an object may be a job: it is in the settings' folder, and its name is not one that is
+// reserved for something else.
 func ofJobs(s cloudkit.Settings, o push.Object) bool {
 	bucket, prefix := s.DAGPlace()
 	below, there := strings.CutPrefix(o.Key, prefix)

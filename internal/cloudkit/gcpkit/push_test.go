@@ -34,7 +34,7 @@ const (
 	account = "tradewind-push@demo.iam.gserviceaccount.com"
 )
 
-// google signs tokens and publishes its key.
+// google starts a server with the public key of a token signer.
 func google(t *testing.T) (keys string, sign func(jwt.MapClaims) string) {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -65,7 +65,7 @@ func google(t *testing.T) (keys string, sign func(jwt.MapClaims) string) {
 	}
 }
 
-// push is the body of a push with an entry of the audit log about a machine.
+// pushOf returns the body of a push with an entry of the audit log about a machine.
 func pushOf(name, number string) []byte {
 	entry := fmt.Sprintf(`{"insertId":"e1","timestamp":"2026-03-01T10:00:00Z","protoPayload":{"serviceName":"compute.googleapis.com",
 		"methodName":%q,"resourceName":"projects/demo/zones/us-central1-a/instances/%s"},"resource":{"type":"gce_instance","labels":{"instance_id":%q}}}`,
@@ -74,7 +74,7 @@ func pushOf(name, number string) []byte {
 	return body
 }
 
-func TestAPushIsBelievedFromTheAccountThatIsNamedAlone(t *testing.T) {
+func TestPushedAcceptsOnlyPushAccount(t *testing.T) {
 	keys, sign := google(t)
 	emulator, err := gce.New(gce.Config{})
 	if err != nil {
@@ -119,16 +119,16 @@ func TestAPushIsBelievedFromTheAccountThatIsNamedAlone(t *testing.T) {
 		t.Errorf("no token: %v", err)
 	}
 	if _, err := o.Pushed(t.Context(), sign(nil), []byte("{}")); !errors.Is(err, push.ErrNotice) {
-		t.Errorf("no notice: %v", err)
+		t.Errorf("not a notice: %v", err)
 	}
 	settings.PushAccount = ""
 	if o, err := gcpkit.Kit().Open(t.Context(), cloudkit.Request{Settings: settings, Deployment: "tw", PublicURL: broker}); err != nil || o.Pushed != nil {
-		t.Errorf("without an account pushes are taken: %v", err)
+		t.Errorf("without an account pushes are accepted: %v", err)
 	}
 }
 
-// A bucket's word is believed by the same token, for files of the folder that the settings name alone.
-func TestWhatABucketPushesIsAFileOfItsFolder(t *testing.T) {
+// A bucket's notification needs the same token, and is accepted only for files of the settings' folder.
+func TestPushedObjectsMustBeInDAGFolder(t *testing.T) {
 	keys, sign := google(t)
 	settings := cloudkit.Settings{Project: "demo", Endpoint: "http://127.0.0.1:1", Proofs: keys, PushAccount: account, DAGs: "gs://acme-jobs/dags"}
 	o, err := gcpkit.Kit().Open(t.Context(), cloudkit.Request{Settings: settings, Deployment: "tw", PublicURL: broker})
@@ -151,7 +151,7 @@ func TestWhatABucketPushesIsAFileOfItsFolder(t *testing.T) {
 		t.Errorf("%+v %v", told.Object, err)
 	}
 	if _, err := o.Pushed(t.Context(), sign(jwt.MapClaims{"aud": "https://eve.example"}), body("acme-jobs", "dags/a.yaml")); !errors.Is(err, identity.ErrInvalid) {
-		t.Errorf("another's token: %v", err)
+		t.Errorf("a token for another audience: %v", err)
 	}
 	for _, other := range [][2]string{{"others", "dags/a.yaml"}, {"acme-jobs", "dagsheets/a.yaml"}, {"acme-jobs", "dags/"}, {"acme-jobs", "dags/a.yaml.error.txt"}} {
 		if told, err := o.Pushed(t.Context(), sign(nil), body(other[0], other[1])); err != nil || told != (push.News{}) {
@@ -159,16 +159,16 @@ func TestWhatABucketPushesIsAFileOfItsFolder(t *testing.T) {
 		}
 	}
 	if _, _, err := o.Files.Read(t.Context(), "gs://others", "dags/a.yaml"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("another bucket is read: %v", err)
+		t.Errorf("another bucket was read: %v", err)
 	}
 	if err := o.Files.Remove(t.Context(), "gs://acme-jobs", "elsewhere"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("removed outside of its folder: %v", err)
+		t.Errorf("removed a file outside the folder: %v", err)
 	}
 	if err := o.Files.Write(t.Context(), "gs://acme-jobs", "elsewhere", nil); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("another folder is written: %v", err)
+		t.Errorf("wrote a file outside the folder: %v", err)
 	}
 	settings.PushAccount = ""
 	if _, err := gcpkit.Kit().Open(t.Context(), cloudkit.Request{Settings: settings, Deployment: "tw", PublicURL: broker}); err == nil || !strings.Contains(err.Error(), "--member") {
-		t.Errorf("a bucket that nobody is told of: %v", err)
+		t.Errorf("a bucket without notifications: %v", err)
 	}
 }

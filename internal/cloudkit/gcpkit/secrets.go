@@ -12,13 +12,13 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/secret/restsecret"
 )
 
-// secrets are those of Secret Manager that the settings name; nil where they name none.
+// secrets returns a source of the Secret Manager secrets that the settings name; nil if they name none.
 func secrets(s cloudkit.Settings) (map[string]secret.Source, error) {
 	if err := secret.CheckNames(s.Secrets); err != nil || len(s.Secrets) == 0 {
 		return nil, err
 	}
 	client := func(ctx context.Context) (*http.Client, error) {
-		if cloudkit.Loopback(s.SecretStore) { // an emulator, which asks nobody who they are
+		if cloudkit.Loopback(s.SecretStore) { // an emulator, which needs no credentials
 			return http.DefaultClient, nil
 		}
 		known, err := tokens(ctx, s)

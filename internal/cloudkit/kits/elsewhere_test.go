@@ -36,26 +36,26 @@ tasks:
         - {cloud: lambda, accelerators: "A10:1"}
 `
 
-// A cloud that was set up wrongly costs a job nothing but a plan: it goes on on the next one, and says what the cloud
-// has said.
-func TestAJobGoesOnElsewhereWhereACloudIsNotReady(t *testing.T) {
+// A cloud with a wrong setup costs a job only one plan: the job continues on the next plan, and the failed attempt
+// shows the cloud's message.
+func TestJobContinuesOnAnotherCloudIfOneIsNotReady(t *testing.T) {
 	for name, c := range map[string]struct {
 		spoil func(google *gce.Cloud, azure *arm.Server, settings map[string]cloudkit.Settings)
 		on    string // the cloud that refuses
 		says  string
 	}{
-		"a project that is not there": {func(_ *gce.Cloud, _ *arm.Server, s map[string]cloudkit.Settings) {
+		"a missing project": {func(_ *gce.Cloud, _ *arm.Server, s map[string]cloudkit.Settings) {
 			g := s["gcp"]
 			g.Project = "nope"
 			s["gcp"] = g
 		}, "gcp", "'projects/nope' was not found"},
-		"an API that is not switched on": {func(g *gce.Cloud, _ *arm.Server, _ map[string]cloudkit.Settings) {
+		"a disabled API": {func(g *gce.Cloud, _ *arm.Server, _ map[string]cloudkit.Settings) {
 			g.Disable("compute.googleapis.com", true)
 		}, "gcp", "Compute Engine API has not been used in project demo"},
 		"a subscription without rights": {func(_ *gce.Cloud, a *arm.Server, _ map[string]cloudkit.Settings) {
 			a.Deny("*")
 		}, "azure", "does not have authorization"},
-		"a clock that is off by ten minutes": {func(_ *gce.Cloud, a *arm.Server, _ map[string]cloudkit.Settings) {
+		"a clock that is wrong by ten minutes": {func(_ *gce.Cloud, a *arm.Server, _ map[string]cloudkit.Settings) {
 			a.Skew(10 * time.Minute)
 		}, "azure", "The access token expiry UTC time"},
 	} {
@@ -99,7 +99,7 @@ func TestAJobGoesOnElsewhereWhereACloudIsNotReady(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			within, cancel := context.WithTimeout(t.Context(), 3*time.Minute) // of a hang
+			within, cancel := context.WithTimeout(t.Context(), 3*time.Minute) // against a hang
 			defer cancel()
 			var d *apitypes.JobDetail
 			for len(gpus.Living()) == 0 {
@@ -107,7 +107,7 @@ func TestAJobGoesOnElsewhereWhereACloudIsNotReady(t *testing.T) {
 					t.Fatalf("%+v, %v", d, err)
 				}
 				if err := clock.Pause(within, 20*time.Millisecond); err != nil {
-					t.Fatalf("no machine elsewhere: %s %s\n%+v", d.State, d.Reason, d.Attempts)
+					t.Fatalf("no machine on another cloud: %s %s\n%+v", d.State, d.Reason, d.Attempts)
 				}
 			}
 			if d, err = h.Broker().Views.JobDetail(t.Context(), submitted.ID); err != nil || len(d.Attempts) < 2 {
@@ -121,7 +121,7 @@ func TestAJobGoesOnElsewhereWhereACloudIsNotReady(t *testing.T) {
 	}
 }
 
-// options are those of a host that buys machines which nobody boots.
+// options returns those of a host whose machines never boot.
 func options(t *testing.T) host.Options {
 	t.Helper()
 	folder := t.TempDir()

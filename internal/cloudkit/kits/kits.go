@@ -1,5 +1,5 @@
-// Package kits has the kit of every cloud that a broker in one process can buy on. A program that needs one cloud alone
-// uses that one's package.
+// Package kits has the kits of all clouds on which a broker in one process can buy. A program that needs only one
+// cloud uses that cloud's package.
 package kits
 
 import (
@@ -11,9 +11,9 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cloudkit/lambdakit"
 )
 
-// All are the kits, by name.
+// All returns the kits, sorted by name.
 func All() []cloudkit.Kit {
 	azure, google := azurekit.Kit(), gcpkit.Kit()
-	azure.Setup, google.Setup = azureSetup, googleSetup // which a function that buys does not link
+	azure.Setup, google.Setup = azureSetup, googleSetup // separate, so that a function that only buys does not link it
 	return []cloudkit.Kit{awskit.Kit(), azure, google, kubekit.Kit(), lambdakit.Kit()}
 }

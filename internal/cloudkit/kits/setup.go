@@ -16,22 +16,22 @@ import (
 	gcpsetup "github.com/tradewind-broker/tradewind/pkg/cloud/gcp/setup"
 )
 
-// What is printed where nobody is named for whom things are made.
+// Placeholders in the printed commands if the settings do not name the buying identity.
 const (
 	anyMember    = "user:ADDRESS"
 	anyPrincipal = "OBJECT-ID"
 )
 
-// done is a line about a step.
+// done returns a progress line about a step.
 func done(step string, made bool) string {
 	if made {
 		return step + ": made"
 	}
-	return step + ": there already"
+	return step + ": already exists"
 }
 
-// google is what buying on Google Cloud needs, made for who buys. Where nobody is named it makes nothing, and prints
-// what it would.
+// google sets up what buying on Google Cloud needs, for the account that buys. Without such an account it creates
+// nothing and only prints commands.
 type google struct {
 	settings cloudkit.Settings
 	setup    *gcpsetup.Setup
@@ -44,11 +44,11 @@ func googleSetup(ctx context.Context, r cloudkit.Request) (cloudkit.Setup, error
 	}
 	driver, ok := opened.Cloud.(*gcp.Cloud)
 	if !ok {
-		return nil, errors.New("gcp: not the driver of this program")
+		return nil, errors.New("gcp: the cloud's driver is not the one of this program")
 	}
 	cfg := gcpsetup.Config{
 		Deployment: r.Deployment, Project: r.Settings.Project, Member: r.Settings.Member, Cloud: driver,
-		// A subnetwork is of a network that is there.
+		// A subnetwork belongs to a network that exists.
 		Network: cmp.Or(r.Settings.Network, r.Settings.Subnetwork), ServiceAccount: r.Settings.ServiceAccount,
 		DAGs: r.Settings.DAGs, PushURL: r.Settings.PushURL, PushAccount: r.Settings.PushAccount,
 	}
@@ -63,7 +63,7 @@ func googleSetup(ctx context.Context, r cloudkit.Request) (cloudkit.Setup, error
 		cfg.Member = anyMember
 	}
 	s, err := gcpsetup.New(cfg)
-	if err == nil && r.Settings.Pull != "" && r.Settings.Pull != s.Told() { // a subscription of one's own: all is there
+	if err == nil && r.Settings.Pull != "" && r.Settings.Pull != s.Told() { // a custom subscription: it exists already
 		cfg.DAGs = ""
 		s, err = gcpsetup.New(cfg)
 	}
@@ -92,7 +92,7 @@ func (g google) Make(ctx context.Context, tell func(string)) (cloudkit.Settings,
 	}
 	switch {
 	case s.DAGs == "":
-	case s.PushURL != "" || s.Functions.Account != "": // of the address alone it is not known yet
+	case s.PushURL != "" || s.Functions.Account != "": // if only the address is missing, it is not known yet
 		s.PushAccount = g.setup.PushAccount()
 	case s.Pull == "":
 		s.Pull = g.setup.Told()
@@ -112,7 +112,7 @@ func (g google) Remove(ctx context.Context, tell func(string)) error {
 	})
 }
 
-// azure is what buying on Azure needs, in the same way.
+// azure sets up what buying on Azure needs, in the same way as google.
 type azure struct {
 	settings cloudkit.Settings
 	setup    *azuresetup.Setup
@@ -157,7 +157,7 @@ func (z azure) Make(ctx context.Context, tell func(string)) (cloudkit.Settings, 
 	}
 	err := z.setup.Make(ctx, func(step azuresetup.Step, was bool) {
 		if step.Refused != nil {
-			tell(fmt.Sprintf("%s: left out, as nothing depends on it and %v; who may can: %s", step.Name, step.Refused,
+			tell(fmt.Sprintf("%s: skipped, as nothing needs it and %v; to create it, run: %s", step.Name, step.Refused,
 				strings.Join(step.Commands, "; ")))
 			return
 		}
@@ -171,7 +171,7 @@ func (z azure) Make(ctx context.Context, tell func(string)) (cloudkit.Settings, 
 	return s, err
 }
 
-// Remove implements cloudkit.Setup. Whoever calls has looked that no machine runs.
+// Remove implements cloudkit.Setup. The caller has checked that no machine runs.
 func (z azure) Remove(ctx context.Context, tell func(string)) error {
 	if z.settings.Principal == "" && z.settings.Functions.Account == "" {
 		return nil

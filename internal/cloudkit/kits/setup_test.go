@@ -11,8 +11,9 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/emulator/gce"
 )
 
-// What buying needs is printed, made once, found there a second time, and taken away again; for nobody nothing is made.
-func TestWhatBuyingNeedsIsMadeOnce(t *testing.T) {
+// Setup prints commands, creates what is missing once, finds it the second time, and removes it. Without a named
+// identity it creates nothing.
+func TestSetupCreatesOnce(t *testing.T) {
 	google, err := gce.New(gce.Config{})
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +63,7 @@ func TestWhatBuyingNeedsIsMadeOnce(t *testing.T) {
 				t.Errorf("%v: prints %s", err, printed.String())
 			}
 			if got := steps(); len(got) > 0 {
-				t.Errorf("made for nobody: %v", got)
+				t.Errorf("created something without an identity: %v", got)
 			}
 			c.named(&request.Settings)
 			first, second := steps(), steps()
@@ -70,7 +71,7 @@ func TestWhatBuyingNeedsIsMadeOnce(t *testing.T) {
 				t.Errorf("first %v", first)
 			}
 			if slices.ContainsFunc(second, func(s string) bool { return strings.HasSuffix(s, ": made") }) {
-				t.Errorf("a second time %v", second)
+				t.Errorf("second run: %v", second)
 			}
 			removed := 0
 			if err := open().Remove(t.Context(), func(string) { removed++ }); err != nil || removed == 0 {
@@ -80,8 +81,8 @@ func TestWhatBuyingNeedsIsMadeOnce(t *testing.T) {
 	}
 }
 
-// A network and an account that are named are those of the machines.
-func TestWhatOneNamesOnGoogleIsKept(t *testing.T) {
+// A network and a service account that the settings name are those of the machines.
+func TestGoogleSetupKeepsNamedResources(t *testing.T) {
 	google, err := gce.New(gce.Config{})
 	if err != nil {
 		t.Fatal(err)
@@ -107,8 +108,9 @@ func TestWhatOneNamesOnGoogleIsKept(t *testing.T) {
 	}
 }
 
-// Files of a bucket are told of by a subscription that is made, or by one that is there: then nothing is made for them.
-func TestASubscriptionOfOnesOwnIsTaken(t *testing.T) {
+// The notifications of a bucket's files arrive at a subscription that is created, or at an existing one; then nothing
+// is created.
+func TestGoogleSetupUsesCustomSubscription(t *testing.T) {
 	google, err := gce.New(gce.Config{})
 	if err != nil {
 		t.Fatal(err)
@@ -130,7 +132,7 @@ func TestASubscriptionOfOnesOwnIsTaken(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := strings.Contains(printed.String(), "pubsub subscriptions create"); got != makes {
-			t.Errorf("--pull %q: a subscription is made: %v\n%s", pull, got, printed.String())
+			t.Errorf("--pull %q: creates a subscription: %v\n%s", pull, got, printed.String())
 		}
 	}
 }

@@ -1,5 +1,4 @@
-// Package kubekit opens clusters of Kubernetes, by the contexts of a kubeconfig or, in a pod, the cluster that it is
-// in.
+// Package kubekit opens Kubernetes clusters, by the contexts of a kubeconfig, or in a pod the cluster of the pod.
 package kubekit
 
 import (
@@ -30,38 +29,39 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/identity/kubeid"
 )
 
-// DefaultNamespace is where pods are made when no other is named.
+// DefaultNamespace is the namespace of pods if the settings name none.
 const DefaultNamespace = "tradewind"
 
-// Here names the cluster that the broker itself runs in.
+// Here is the name of the cluster in which the broker itself runs.
 const Here = "in-cluster"
 
-// freshFor is how long what is known of nodes is good for: they come and go.
+// freshFor is how long what is known of nodes is considered current. It is short because nodes come and go.
 const freshFor = 2 * time.Minute
 
-// Kit is the cloud's.
+// Kit returns the kit of Kubernetes.
 func Kit() cloudkit.Kit {
 	return cloudkit.Kit{Name: driverkube.Name, Title: "Kubernetes", Ready: ready, Account: account, Open: open,
 		Flags: flags}
 }
 
 func flags(f *pflag.FlagSet, s *cloudkit.Settings) {
-	f.StringSliceVar(&s.Contexts, "context", nil, "contexts of the kubeconfig, each a place (default: its current one)")
+	f.StringSliceVar(&s.Contexts, "context", nil,
+		"contexts of the kubeconfig, one for each cluster (default: its current one)")
 	f.StringVar(&s.Kubeconfig, "kubeconfig", "", "kubeconfig (default: what kubectl would read)")
-	f.StringVar(&s.Namespace, "namespace", "", "namespace for the pods (default: "+DefaultNamespace+")")
+	f.StringVar(&s.Namespace, "namespace", "", "namespace of the pods (default: "+DefaultNamespace+")")
 	f.StringSliceVar(&s.Pools, "pool", nil,
-		"pools of nodes that can grow, [CONTEXT/]TYPE:CPUS:GIB[:GPUS[:MOST]] of one node;\n"+
-			"Karpenter's are read from the cluster")
-	f.Func("price", "what a node costs an hour, TYPE=USD, where the catalogue is not to be asked", price(s))
+		"node pools that can grow, [CONTEXT/]TYPE:CPUS:GIB[:GPUS[:MOST]], with the size of one node\n"+
+			"and the maximum number of nodes; Karpenter's are read from the cluster")
+	f.Func("price", "price of a node in USD per hour, TYPE=USD, instead of the catalogue's", price(s))
 	f.StringVar(&s.AgentImage, "agent-image", "",
-		"image with bash, curl and sha256sum, in which agents are fetched and tasks without\nan image run")
+		"image with bash, curl and sha256sum, for downloading agents and for tasks without\nan image")
 	f.StringSliceVar(&s.Gangs, "gang", nil,
-		"who binds the pods of a task together, [CONTEXT/]gates|kueue:QUEUE|volcano[:QUEUE]|native\n"+
-			"(default: gates, which are this broker's)")
+		"scheduler that binds the pods of a task together, [CONTEXT/]gates|kueue:QUEUE|volcano[:QUEUE]|native\n"+
+			"(default: gates, by this broker)")
 	f.StringSliceVar(&s.PullSecrets, "image-pull-secret", nil,
-		"Secrets of the namespace with the logins of registries that images are got from")
+		"Secrets of the namespace with the credentials for pulling images")
 	f.BoolVar(&s.Unproven, "unproven-pods", false,
-		"pods need not prove which they are, for clusters whose keys the broker may not read")
+		"pods need not prove their identity, for clusters whose keys the broker cannot read")
 	f.BoolVar(&s.Root, "root", false, "let tasks run as root, which the restricted Pod Security Standard forbids")
 }
 
@@ -81,7 +81,8 @@ func price(s *cloudkit.Settings) func(string) error {
 	}
 }
 
-// contexts are those that are bought on, with the configuration that has them; nil is the cluster that this is in.
+// contexts returns the names of the contexts to buy on and the kubeconfig that has them; a nil config means the
+// cluster of this pod.
 func contexts(s cloudkit.Settings, lookup cloudkit.Lookup) (*api.Config, []string, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	if file := cmp.Or(s.Kubeconfig, lookup(clientcmd.RecommendedConfigPathEnvVar)); file != "" {
@@ -107,7 +108,7 @@ func contexts(s cloudkit.Settings, lookup cloudkit.Lookup) (*api.Config, []strin
 		if lookup("KUBERNETES_SERVICE_HOST") != "" {
 			return nil, []string{Here}, nil
 		}
-		return nil, nil, errors.New("no context is named, and no kubeconfig has a current one: " +
+		return nil, nil, errors.New("no context is given, and no kubeconfig has a current one: " +
 			"tradewind cloud add kubernetes --context NAME")
 	}
 	for _, name := range names {
@@ -148,8 +149,8 @@ func account(s cloudkit.Settings, lookup cloudkit.Lookup) string {
 	return "contexts " + strings.Join(names, ", ")
 }
 
-// Calls to an API server a second, and in a burst. An API server that has more to do than it can says so itself (API
-// Priority and Fairness), and the client waits then: this only keeps a mistake of the broker's small.
+// Limits of the calls to an API server, per second and in a burst. An overloaded API server throttles clients itself
+// (API Priority and Fairness), and the client waits; these limits only contain a bug in the broker.
 const (
 	callsASecond = 500
 	callsAtOnce  = 1000
@@ -198,7 +199,7 @@ func open(_ context.Context, r cloudkit.Request) (*cloudkit.Opened, error) {
 	}, nil
 }
 
-// verifier checks the proofs of pods.
+// verifier checks the identity proofs of pods.
 func verifier(places []driverkube.Place, audience string) (identity.Verifier, error) {
 	cfg := kubeid.Config{Audience: audience}
 	for i := range places {
@@ -208,7 +209,7 @@ func verifier(places []driverkube.Place, audience string) (identity.Verifier, er
 	return kubeid.New(cfg)
 }
 
-// place opens a context.
+// place opens the cluster of a context.
 func place(config *api.Config, name, namespace string) (p driverkube.Place, err error) {
 	var to *rest.Config
 	if config == nil {
@@ -225,14 +226,14 @@ func place(config *api.Config, name, namespace string) (p driverkube.Place, err 
 	if p.Dynamic, err = dynamic.NewForConfig(to); err != nil {
 		return p, err
 	}
-	to = rest.CopyConfig(to) // a list of ten thousand pods is shorter than in JSON, and sooner written and read
+	to = rest.CopyConfig(to) // protobuf: a list of 10,000 pods is smaller and faster than in JSON
 	to.ContentType, to.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+
 		runtime.ContentTypeJSON
 	p.Client, err = kubernetes.NewForConfig(to)
 	return p, err
 }
 
-// gang reads who binds gangs in a context: BY, or CONTEXT/BY, the last that is for it.
+// gang returns how a context binds gangs, from the elements BY and CONTEXT/BY; the last one that applies counts.
 func gang(texts []string, of string) (found driverkube.Gang, err error) {
 	for _, text := range texts {
 		context, by, some := cutLast(text, "/")
@@ -247,7 +248,7 @@ func gang(texts []string, of string) (found driverkube.Gang, err error) {
 	return found, nil
 }
 
-// pools reads those of a context: [CONTEXT/]TYPE:CPUS:GIB[:GPUS[:MOST]].
+// pools returns the pools of a context, from elements [CONTEXT/]TYPE:CPUS:GIB[:GPUS[:MOST]].
 func pools(texts []string, of string) (all []driverkube.Pool, err error) {
 	for _, text := range texts {
 		context, pool, some := cutLast(text, "/")

@@ -17,7 +17,7 @@ users: [{name: u, user: {token: t}}]
 current-context: lab
 `
 
-func TestContextsAreThoseThatAreNamed(t *testing.T) {
+func TestContexts(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "config")
 	if err := os.WriteFile(file, []byte(twoContexts), 0o600); err != nil {
 		t.Fatal(err)
@@ -30,7 +30,7 @@ func TestContextsAreThoseThatAreNamed(t *testing.T) {
 		name     string
 		settings cloudkit.Settings
 		lookup   cloudkit.Lookup
-		want     string // names, or what the error says
+		want     string // names, or a part of the error
 	}{
 		{"current", cloudkit.Settings{Kubeconfig: file}, nothing, "lab"},
 		{"named", cloudkit.Settings{Kubeconfig: file, Contexts: []string{"work", "lab"}}, nothing, "work lab"},
@@ -46,13 +46,13 @@ func TestContextsAreThoseThatAreNamed(t *testing.T) {
 				got = err.Error()
 			}
 			if got != c.want && (err == nil || !strings.Contains(got, c.want)) {
-				t.Errorf("%q, not %q", got, c.want)
+				t.Errorf("%q, want %q", got, c.want)
 			}
 		})
 	}
 }
 
-func TestPoolsAreRead(t *testing.T) {
+func TestPools(t *testing.T) {
 	all, err := pools([]string{"m5.xlarge:4:16", "arn:aws:eks:x/work/g5.xlarge:4:16:1:8", "lab/x:1:1"},
 		"arn:aws:eks:x/work")
 	if err != nil || len(all) != 2 || all[1].Whole.GPUs != 1 || all[1].Most != 8 || all[0].Whole.MilliCPU != 4000 {

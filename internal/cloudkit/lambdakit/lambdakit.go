@@ -15,15 +15,15 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/lambda/refresh"
 )
 
-// Environment variables that stand in for settings.
+// Environment variables that replace missing settings.
 const (
-	// EnvURL is where the API is, for emulators.
+	// EnvURL is the URL of the API, for emulators.
 	EnvURL = "LAMBDA_API_URL"
 	// EnvKeyFile is the file with the API key.
 	EnvKeyFile = "LAMBDA_API_KEY_FILE"
 )
 
-// Kit is the cloud's, with its key in a file.
+// Kit returns the kit of Lambda's GPU cloud, with its API key in a file.
 func Kit() cloudkit.Kit {
 	return cloudkit.Kit{Name: lambda.Name, Title: "Lambda GPU cloud", Ready: ready, Account: account, Flags: flags,
 		Open: func(_ context.Context, r cloudkit.Request) (*cloudkit.Opened, error) {
@@ -34,7 +34,7 @@ func Kit() cloudkit.Kit {
 		}}
 }
 
-// KitBy is the cloud's, with a key from elsewhere.
+// KitBy returns the kit with an API key from another source.
 func KitBy(key func(context.Context) (string, error)) cloudkit.Kit {
 	k := Kit()
 	k.Ready = func(cloudkit.Settings, cloudkit.Lookup) error { return nil }
@@ -43,12 +43,13 @@ func KitBy(key func(context.Context) (string, error)) cloudkit.Kit {
 }
 
 func flags(f *pflag.FlagSet, s *cloudkit.Settings) {
-	f.StringVar(&s.KeyFile, "key-file", "", "file of mode 0600 with the API key (default: what "+EnvKeyFile+" names)")
-	f.StringVar(&s.Proxy, "proxy", "", "HTTP proxy of the machines and what runs on them: http://HOST:PORT")
-	f.StringVar(&s.SSHKey, "ssh-key", "", "SSH key of the account that machines let in (default: one that nobody has)")
+	f.StringVar(&s.KeyFile, "key-file", "", "file of mode 0600 with the API key (default: the file in "+EnvKeyFile+")")
+	f.StringVar(&s.Proxy, "proxy", "", "HTTP proxy for the machines and their tasks: http://HOST:PORT")
+	f.StringVar(&s.SSHKey, "ssh-key", "",
+		"SSH key of the account, for logging in to machines (default: an unusable key)")
 }
 
-var errNoKey = errors.New("no file with its API key is named: tradewind cloud add lambda --key-file FILE")
+var errNoKey = errors.New("no file with an API key: tradewind cloud add lambda --key-file FILE")
 
 func keyFile(s cloudkit.Settings, lookup cloudkit.Lookup) string {
 	if s.KeyFile != "" {

@@ -12,8 +12,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/aws"
 )
 
-// An AMI is of one region. One that the deployment names is not to fail tasks for good that are planned in another.
-func TestTheDeploymentsImageIsNotInEveryRegion(t *testing.T) {
+// An AMI belongs to one region. If the deployment names it, tasks planned in another region must not fail for good.
+func TestLaunchWithMissingDeploymentImageIsQuota(t *testing.T) {
 	for _, ofTask := range []bool{true, false} {
 		want := cloud.Quota
 		w := newWorld(t, func(cfg *aws.Config) {
@@ -28,13 +28,13 @@ func TestTheDeploymentsImageIsNotInEveryRegion(t *testing.T) {
 		w.proxy.refuse("DescribeImages", -1, "InvalidAMIID.NotFound",
 			"The image id '[ami-12345678]' does not exist", http.StatusBadRequest, nil)
 		if _, err := w.aws.Launch(t.Context(), s); cloud.KindOf(err) != want {
-			t.Errorf("of the task: %v: %v, want %s", ofTask, err, want)
+			t.Errorf("image named by the task: %v: %v, want %s", ofTask, err, want)
 		}
 	}
 }
 
-// A list that has one of two machines that were just launched is no list of a cluster that was lost.
-func TestAListThatLagsIsNoEnd(t *testing.T) {
+// A list with only one of two new machines does not mean that the cluster was lost.
+func TestLaunchSurvivesLaggingList(t *testing.T) {
 	w := newWorld(t, nil)
 	w.proxy.lose("RunInstances", 1)
 	second := regexp.MustCompile(
@@ -60,18 +60,18 @@ func TestAListThatLagsIsNoEnd(t *testing.T) {
 	w.proxy.add(lag)
 	_, err := w.aws.Launch(t.Context(), w.spec("c", onDemand, 2))
 	if seen == 0 {
-		t.Fatalf("the test does not test: %v", err)
+		t.Fatalf("the lagging list was not used: %v", err)
 	}
 	if err != nil && cloud.KindOf(err) != cloud.Transient {
-		t.Errorf("a lost answer, and a list that lags, fail the task for good: %v", err)
+		t.Errorf("a lost answer and a lagging list fail the task for good: %v", err)
 	}
 	if n := w.left("us-east-1"); n == 1 {
-		t.Errorf("half the cluster is ended, half runs on, and nobody is told (late %d)", cloud.Late(err))
+		t.Errorf("half the cluster is ended, half still runs, and the error does not report it (late %d)", cloud.Late(err))
 	}
 }
 
-// What was refused in one region is ended there, whatever has become of another region.
-func TestARegionThatIsAwayHoldsUpNoOther(t *testing.T) {
+// A launch that was refused in one region can be terminated there, even if another region does not answer.
+func TestTerminateIgnoresOutageOfOtherRegion(t *testing.T) {
 	w := newWorld(t, func(cfg *aws.Config) {
 		cfg.Home, cfg.Regions = "us-east-1", []string{"us-east-1", "eu-west-1"}
 	})
@@ -88,7 +88,7 @@ func TestARegionThatIsAwayHoldsUpNoOther(t *testing.T) {
 	if _, err := w.aws.Launch(t.Context(), w.spec("c", onDemand, 1)); cloud.KindOf(err) != cloud.Transient {
 		t.Fatal(err)
 	}
-	if err := w.aws.Terminate(t.Context(), "c"); err != nil { // as the broker does before it plans elsewhere
-		t.Errorf("a launch that failed in us-east-1 cannot be given up: %v", err)
+	if err := w.aws.Terminate(t.Context(), "c"); err != nil { // as the broker does before it replans
+		t.Errorf("a launch that failed in us-east-1 cannot be terminated: %v", err)
 	}
 }

@@ -16,58 +16,58 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
 
-// Config is what the driver needs to know. Deployment is required; zero values of the others are useful.
+// Config is the driver's configuration. Deployment is required; the zero values of the other fields are defaults.
 type Config struct {
-	// Deployment is the name that everything launched is tagged with, and all that is seen and terminated.
+	// Deployment is the name in the tag of everything launched. The driver sees and terminates only what has this tag.
 	Deployment string
-	// Home is where the deployment itself runs; the SDK configuration's region when empty.
+	// Home is the region in which the deployment itself runs; if empty, the SDK configuration's region.
 	Home string
-	// Regions are all in which machines may be: what is elsewhere is never seen. Home alone when empty.
+	// Regions are all regions in which machines may be; the driver never looks elsewhere. If empty, Home only.
 	Regions []string
 	Agents  driver.Agents
-	// Images are used instead of AWS's own where a task names none: ami-… or ssm:/parameter/name, by class of machine
+	// Images replace AWS's default images for tasks that name none: ami-… or ssm:/parameter/name, by class of machine
 	// (amd64, arm64, amd64-gpu, arm64-gpu, amd64-neuron).
 	Images map[string]string
-	// Environment is put in the environment of agents.
+	// Environment is added to the environment of agents.
 	Environment map[string]string
-	// Tags are put on machines, volumes and requests, for policies that ask for some.
+	// Tags are put on machines, volumes and requests, for accounts whose policies require tags.
 	Tags map[string]string
-	// InstanceProfile, a name or an ARN, is given to machines for their tasks' own use; none when empty, as the broker
-	// needs none. Everything that runs on the machine has its rights.
+	// InstanceProfile, a name or an ARN, is attached to machines for the use of their tasks; everything on the machine
+	// has its rights. If empty, machines have none, because the broker needs none.
 	InstanceProfile string
-	// NoPublicAddress makes machines that have none: their subnet has to have another way out.
+	// NoPublicAddress makes machines without a public address: their subnet needs another way out.
 	NoPublicAddress bool
-	// DiskGiB is the root volume of a machine that asks for none; 30 when 0.
+	// DiskGiB is the root volume of a machine whose spec sets no size; 30 when 0.
 	DiskGiB float64
-	// Graves remember terminated clusters; in this process's memory when nil.
+	// Graves remember terminated clusters; if nil, in this process's memory.
 	Graves driver.Graves
 	Log    *slog.Logger
 }
 
-// Times that calls may take, so that a region that does not answer holds up nothing for long.
+// Time limits of calls, so that a region that does not answer delays the others only briefly.
 const (
 	readWithin   = 20 * time.Second
 	launchWithin = 60 * time.Second
 )
 
-// Cloud is EC2 as the broker sees it. It implements cloud.Cloud.
+// Cloud is EC2. It implements cloud.Cloud.
 type Cloud struct {
 	cfg    Config
 	sdk    awssdk.Config
 	log    *slog.Logger
 	graves driver.Graves
 	locks  driver.Locks
-	page   int32 // of lists; 0 is the largest
+	page   int32 // page size of lists; 0 is the largest
 
 	mu      sync.Mutex
 	regions map[string]*region
-	homes   map[string]string // cluster -> region, of those launched here and not yet terminated
-	enabled map[string]bool   // regions that the account may use; nil is not known
+	homes   map[string]string // cluster -> region, of clusters launched by this process and not yet terminated
+	enabled map[string]bool   // regions that the account may use; nil until read
 }
 
 var _ cloud.Cloud = (*Cloud)(nil)
 
-// New makes the driver. It calls nobody.
+// New makes the driver. It makes no calls.
 func New(sdk awssdk.Config, cfg Config) *Cloud {
 	if cfg.Home == "" {
 		cfg.Home = sdk.Region
@@ -93,7 +93,7 @@ func New(sdk awssdk.Config, cfg Config) *Cloud {
 // Name implements cloud.Cloud.
 func (c *Cloud) Name() string { return Name }
 
-// region is one region's clients, and what is known of it.
+// region holds one region's clients and cached facts.
 type region struct {
 	name  string
 	cloud *Cloud
@@ -102,10 +102,10 @@ type region struct {
 	facts facts
 }
 
-// at returns a region of the configured ones.
+// at returns a configured region that the account has enabled.
 func (c *Cloud) at(ctx context.Context, name string) (*region, error) {
 	if !slices.Contains(c.cfg.Regions, name) {
-		return nil, fail(cloud.Quota, codeNoRegion, "region %q is not among those of this deployment: %v", name,
+		return nil, fail(cloud.Quota, codeNoRegion, "region %q is not among the regions of this deployment: %v", name,
 			c.cfg.Regions)
 	}
 	usable, err := c.usable(ctx)
@@ -118,7 +118,7 @@ func (c *Cloud) at(ctx context.Context, name string) (*region, error) {
 	return c.client(name), nil
 }
 
-// client makes a region's clients, once.
+// client returns a region's clients, made at first use.
 func (c *Cloud) client(name string) *region {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -132,7 +132,7 @@ func (c *Cloud) client(name string) *region {
 	return r
 }
 
-// usable are the configured regions that the account has enabled: in others nothing can be, and they take no calls.
+// usable returns the configured regions that the account has enabled. The others have no machines and refuse calls.
 func (c *Cloud) usable(ctx context.Context) ([]string, error) {
 	if len(c.cfg.Regions) == 1 && c.cfg.Regions[0] == c.cfg.Home {
 		return c.cfg.Regions, nil
@@ -159,14 +159,14 @@ func (c *Cloud) usable(ctx context.Context) ([]string, error) {
 	return slices.DeleteFunc(slices.Clone(c.cfg.Regions), func(name string) bool { return !known[name] }), nil
 }
 
-// home says in which region this process launched a cluster, "" when it did not.
+// home returns the region in which this process launched a cluster, or "".
 func (c *Cloud) home(cluster string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.homes[cluster]
 }
 
-// maxHomes bounds what is remembered; it only saves calls.
+// maxHomes is the maximum number of remembered clusters; the map only saves calls.
 const maxHomes = 10_000
 
 func (c *Cloud) settled(cluster, region string) {
@@ -184,7 +184,7 @@ func (c *Cloud) settled(cluster, region string) {
 	c.homes[cluster] = region
 }
 
-// Regions are those of the deployment that the account has enabled.
+// Regions returns the deployment's regions that the account has enabled.
 func (c *Cloud) Regions(ctx context.Context) ([]string, error) {
 	names, err := c.usable(ctx)
 	if err != nil {
@@ -193,13 +193,13 @@ func (c *Cloud) Regions(ctx context.Context) ([]string, error) {
 	return slices.Clone(names), nil
 }
 
-// EC2 is the driver's client for a region.
+// EC2 returns the driver's client for a region.
 func (c *Cloud) EC2(region string) *ec2.Client { return c.client(region).ec2 }
 
-// Deployment is the name of the deployment that it buys for.
+// Deployment returns the name of the deployment that the driver buys for.
 func (c *Cloud) Deployment() string { return c.cfg.Deployment }
 
-// SDK is the driver's configuration, for clients of other services in a region.
+// SDK returns the driver's configuration, for clients of other services in a region.
 func (c *Cloud) SDK(region string) awssdk.Config {
 	sdk := c.sdk.Copy()
 	sdk.Region = region

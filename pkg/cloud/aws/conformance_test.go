@@ -15,15 +15,15 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/remote"
 )
 
-// harness is EC2 as moto plays it, for the conformance suite.
+// harness is EC2 as simulated by moto, for the conformance suite.
 type harness struct {
 	*world
 	offer    apitypes.Offer
 	reserved *reservation
 }
 
-// reservation is a capacity reservation, of which moto knows nothing: the proxy lets on as many as it has room for. All
-// machines of the account are on it but those that did not ask for it.
+// reservation simulates a capacity reservation, which moto does not have: the proxy admits as many machines as it has
+// room for. All machines of the account are on it, except those launched without naming it.
 type reservation struct {
 	room, beside int
 	tokens       map[string]bool
@@ -107,15 +107,15 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// distant is EC2 whose driver is called from afar.
+// distant is EC2 with its driver behind package remote.
 type distant struct{ harness }
 
 func (h distant) Cloud() cloud.Cloud {
 	return remote.New(aws.Name, remote.Server{Cloud: h.harness.Cloud()}.Serve)
 }
 
-// With the driver behind package remote, as a function that links no SDK has it.
-func TestConformanceFromAfar(t *testing.T) {
+// The driver runs behind package remote, as in a function that links no SDK.
+func TestConformanceRemote(t *testing.T) {
 	cloudtest.Run(t, func(_ context.Context, t *testing.T) (cloudtest.Harness, error) {
 		return distant{harness{newWorld(t, nil), onDemand, &reservation{}}}, nil
 	})

@@ -1,12 +1,11 @@
-// Package aws buys EC2 machines: the driver of pkg/cloud for AWS, with what the broker's functions need of the same
-// cloud beside it. It is the Provisioner's and the Catalog's hand in this cloud (intercloud-broker paper, §4.2 and
-// §4.4).
+// Package aws buys EC2 machines: it is the driver of pkg/cloud for AWS, with what else the broker's functions need of
+// this cloud. It is the Provisioner's and the Catalog's part for AWS (intercloud-broker paper, §4.2 and §4.4).
 //
-//   - [Cloud] launches, terminates and lists machines, spot and on-demand, in any of a bounded set of regions.
-//   - [Typed] turns an API's error code into the kind that failover goes by.
-//   - [DecodeNotice] reads what EventBridge says of machines; [Cloud.Notice] finds whose they are.
-//   - [SpotPrices] reads the spot price history since it was last seen; [Refresher] renews the catalogue's AWS offers;
-//     [Cloud.Quotas] tells how many vCPUs the account may hold.
+//   - [Cloud] launches, terminates and lists machines, spot and on-demand, in a fixed set of regions.
+//   - [Typed] maps an API's error code to the kind that failover uses.
+//   - [DecodeNotice] reads EventBridge events about machines; [Cloud.Notice] finds the owners of these machines.
+//   - [SpotPrices] reads the spot prices that changed since the last call; [Refresher] renews the catalogue's AWS offers;
+//     [Cloud.Quotas] returns how many vCPUs the account may have.
 //
 // # A cluster is bought once
 //
@@ -15,11 +14,11 @@
 // cluster's tag are looked for before the call and again when its outcome is unknown, and the SDK never repeats it by
 // itself.
 //
-// A terminated cluster stays terminated: Terminate buries the name before it looks for machines, Launch asks for the
-// grave before it buys and again after. Whichever of the two comes second sees the other (see [Graves]).
+// A terminated cluster stays terminated: Terminate buries the name before it looks for machines, and Launch checks
+// for the grave before it buys and again after. Whichever comes second sees the other (see [Graves]).
 //
 // # What it does not do
 //
-// It knows nothing of plans, bids or jobs, keeps no state but caches of what rarely changes, and does not wait for
-// machines to boot: the agent on each dials home by itself (package bootstrap).
+// It does not know plans, bids or jobs, keeps no state except caches of what rarely changes, and does not wait for
+// machines to boot: the agent on each machine connects to the broker by itself (package bootstrap).
 package aws

@@ -19,7 +19,7 @@ import (
 // Name is the catalogue's name of this cloud.
 const Name = "aws"
 
-// Codes of this driver's own failures; all others are the API's.
+// Codes of this driver's own failures; all other codes come from the API.
 const (
 	codeTerminated  = driver.CodeTerminated
 	codeLost        = driver.CodeLost
@@ -30,8 +30,9 @@ const (
 	codeCredentials = "NoCredentials"
 )
 
-// kindOfCode types the codes of EC2, SSM, S3, Pricing and Service Quotas. A code is Capacity when another zone or
-// machine type may do, Quota when another region or family may, Invalid when nothing but another request helps.
+// kindOfCode returns the kind of an error code of EC2, SSM, S3, Pricing or Service Quotas. A code is Capacity if
+// another zone or machine type may work, Quota if another region or family may work, and Invalid if only another
+// request can work.
 //
 // Source: EC2 API reference, "Error codes"; "Common errors" of the query and JSON services.
 func kindOfCode(code string) (cloud.Kind, bool) {
@@ -40,11 +41,11 @@ func kindOfCode(code string) (cloud.Kind, bool) {
 		"InsufficientCapacityOnHost",
 		"InsufficientReservedInstanceCapacity", "InsufficientVolumeCapacity",
 		"InsufficientFreeAddressesInSubnet", "InsufficientAddressCapacity",
-		"SpotMaxPriceTooLow", // the price is above the bid: for us there is none
+		"SpotMaxPriceTooLow", // the price is above the bid, so there is no capacity for us
 		"Unsupported",        // this type is not sold in this zone
 		"InvalidInstanceType", "InstanceTypeNotSupported",
 		"VolumeTypeNotAvailableInZone", "InvalidAvailabilityZone", "InvalidZone.NotFound",
-		// A reservation that is gone is room that is gone: the task is not to blame.
+		// A missing reservation is missing capacity: the task is not to blame.
 		"InvalidCapacityReservationId.NotFound", "InvalidCapacityReservationState":
 		return cloud.Capacity, true
 	case "MaxSpotInstanceCountExceeded", "VcpuLimitExceeded", "InstanceLimitExceeded",
@@ -67,13 +68,13 @@ func kindOfCode(code string) (cloud.Kind, bool) {
 		"Unavailable", "ServiceUnavailable", "ServiceUnavailableException", "RequestTimeout", "RequestTimeoutException",
 		"TransactionInProgressException", "ConcurrentTagAccess", "IncorrectState", "IncorrectInstanceState",
 		"IncorrectSpotRequestState", "DependencyViolation",
-		// Made or found a moment ago, and not known everywhere yet; or removed since it was cached.
+		// Made or found a moment ago and not yet known everywhere, or removed since it was cached.
 		"InvalidInstanceID.NotFound", "InvalidGroup.NotFound", "InvalidGroupId.NotFound",
 		"InvalidSecurityGroupID.NotFound", "InvalidSubnetID.NotFound", "InvalidVpcID.NotFound",
 		"InvalidNetworkInterfaceID.NotFound", "InvalidGroup.Duplicate",
-		// Room that is ours is taken by a machine that is just ending.
+		// A machine that is just ending still uses the reservation.
 		"ReservationCapacityExceeded",
-		// Asked before in other words, for example with yesterday's image: machines may exist.
+		// Requested before with other parameters, for example with yesterday's image: machines may exist.
 		"IdempotentParameterMismatch":
 		return cloud.Transient, true
 	case "InvalidParameter", "InvalidParameterValue", "InvalidParameterCombination", "MissingParameter",
@@ -92,12 +93,13 @@ func kindOfCode(code string) (cloud.Kind, bool) {
 	return "", false
 }
 
-// throttledFor is how long to wait when the API says only that it is asked too often: a bucket of RunInstances refills
-// two requests a second (EC2 API reference, "Request throttling").
+// throttledFor is the wait after a throttling error without a Retry-After: a bucket of RunInstances refills two
+// requests a second (EC2 API reference, "Request throttling").
 const throttledFor = 5 * time.Second
 
-// Typed makes an *cloud.Error of an error of any AWS API: by its code, else by its HTTP status, else as Transient,
-// because whoever did not answer may later. It returns nil for nil, and what is typed already as it is.
+// Typed converts an error of any AWS API to a *cloud.Error. The kind follows from its code, otherwise from its HTTP
+// status; otherwise it is Transient, because a service that did not answer may answer later. Typed returns nil for
+// nil, and returns an error that already has a kind unchanged.
 func Typed(err error) error {
 	var typed *cloud.Error
 	if err == nil || errors.As(err, &typed) {
@@ -146,12 +148,12 @@ func kind(code string, status int, err error) cloud.Kind {
 	case status >= 400 && status < 500 && code != "" && code != "UnknownError":
 		return cloud.Invalid
 	case status == 0 && code == "" && strings.Contains(err.Error(), "get identity"):
-		return cloud.Auth // the SDK found no credentials; it has no type for that
+		return cloud.Auth // the SDK found no credentials; it has no error type for that
 	}
 	return cloud.Transient
 }
 
-// retryAfter reads the seconds of a Retry-After header, 0 when it has none.
+// retryAfter reads the seconds of a Retry-After header; 0 if there is none.
 func retryAfter(h http.Header) time.Duration {
 	const most = 3600
 	n, err := strconv.Atoi(h.Get("Retry-After"))
@@ -161,7 +163,7 @@ func retryAfter(h http.Header) time.Duration {
 	return time.Duration(min(n, most)) * time.Second
 }
 
-// unknown says that a call may have taken effect although it failed: nothing, or nothing definite, was answered.
+// unknown reports whether a failed call may have taken effect: there was no answer, or no definite one.
 func unknown(err error) bool {
 	var api smithy.APIError
 	if !errors.As(err, &api) {

@@ -16,8 +16,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/aws"
 )
 
-// codes are all that the driver types, by kind: those of the EC2 API reference that a launch, a list or a termination can meet, and of the
-// other services it calls.
+// codes are all codes that the driver maps, by kind: those of the EC2 API reference that a launch, a list or a
+// termination can return, and those of the other services that the driver calls.
 const codes = `
 capacity InsufficientInstanceCapacity InsufficientCapacity InsufficientHostCapacity InsufficientCapacityOnHost
 capacity InsufficientReservedInstanceCapacity InsufficientVolumeCapacity InsufficientFreeAddressesInSubnet
@@ -63,7 +63,7 @@ func TestEveryCodeHasAKind(t *testing.T) {
 				t.Errorf("%s: %+v, want %s", code, typed, words[0])
 			}
 			if typed.Kind == cloud.Throttled && typed.RetryAfter <= 0 {
-				t.Errorf("%s: does not say how long to wait", code)
+				t.Errorf("%s: no RetryAfter", code)
 			}
 			if !errors.Is(typed, err) {
 				t.Errorf("%s: the cause is lost", code)
@@ -84,7 +84,7 @@ func answer(status int, retryAfter string, err error) error {
 	return &smithyhttp.ResponseError{Response: &smithyhttp.Response{Response: &http.Response{StatusCode: status, Header: h}}, Err: err}
 }
 
-func TestWhatHasNoKnownCodeGoesByItsStatus(t *testing.T) {
+func TestUnknownCodeFallsBackToStatus(t *testing.T) {
 	for name, c := range map[string]struct {
 		err  error
 		kind cloud.Kind
@@ -105,6 +105,6 @@ func TestWhatHasNoKnownCodeGoesByItsStatus(t *testing.T) {
 		}
 	}
 	if aws.Typed(nil) != nil {
-		t.Error("nothing is an error")
+		t.Error("nil becomes an error")
 	}
 }

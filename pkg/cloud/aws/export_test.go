@@ -1,4 +1,4 @@
 package aws
 
-// SetPage makes lists shorter than they need be.
+// SetPage makes the pages of lists shorter.
 func SetPage(c *Cloud, n int32) { c.page = n }

@@ -18,18 +18,18 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
 
-// factsFor is how long what was read of a region is believed.
+// factsFor is how long cached facts of a region are valid.
 const factsFor = time.Hour
 
-// facts are what rarely changes of a region, read when first needed.
+// facts cache what rarely changes in a region; each is read when first needed.
 type facts struct {
 	locks driver.Locks
 	mu    sync.Mutex
 	known map[string]fact
-	owner string // account that the machines are of, once EC2 has said it
+	owner string // account that owns the machines, once EC2 has returned it
 }
 
-// owned notes the account that a reservation is of.
+// owned records the account that owns a reservation.
 func (f *facts) owned(account *string) {
 	if account == nil || *account == "" {
 		return
@@ -52,7 +52,8 @@ type fact struct {
 
 func newFacts() facts { return facts{known: map[string]fact{}} }
 
-// learn returns a fact, reading it if it is not known; one reader at a time, the others wait for what it finds.
+// learn returns a fact, and reads it if it is not cached. Only one caller reads at a time; the others wait for its
+// result.
 func learn[T any](ctx context.Context, r *region, name string, read func(context.Context) (T, error)) (T, error) {
 	if v, ok := r.facts.get(name); ok {
 		return v.(T), nil
@@ -85,7 +86,7 @@ func (f *facts) get(name string) (any, bool) {
 	return v.value, ok && time.Now().Before(v.until)
 }
 
-// doubt forgets everything when a launch failed because something is not there any more.
+// doubt clears the cache if a launch failed because something no longer exists.
 func (f *facts) doubt(err error) {
 	var e *cloud.Error
 	if errors.As(err, &e) && strings.HasSuffix(e.Code, ".NotFound") {
@@ -95,8 +96,8 @@ func (f *facts) doubt(err error) {
 	}
 }
 
-// zones are a region's zones: id by name (us-east-1a: use1-az1). Names mean another zone in each account; the catalogue
-// has ids.
+// zones returns the IDs of a region's zones by name (us-east-1a: use1-az1). A name means a different zone in each
+// account, so the catalogue uses IDs.
 func (r *region) zones(ctx context.Context) (map[string]string, error) {
 	return learn(ctx, r, "zones", func(ctx context.Context) (map[string]string, error) {
 		out, err := r.ec2.DescribeAvailabilityZones(ctx, &ec2.DescribeAvailabilityZonesInput{})
@@ -111,7 +112,7 @@ func (r *region) zones(ctx context.Context) (map[string]string, error) {
 	})
 }
 
-// zoneID is the id of the zone that a machine is in.
+// zoneID returns the ID of the zone that a machine is in.
 func (r *region) zoneID(ctx context.Context, p *types.Placement) (string, error) {
 	if id := awssdk.ToString(p.AvailabilityZoneId); id != "" {
 		return id, nil
@@ -127,7 +128,7 @@ func (r *region) zoneID(ctx context.Context, p *types.Placement) (string, error)
 	return cmp.Or(ids[name], name), nil
 }
 
-// vpc is the network that machines are put in: the one tagged for the deployment, else the default one.
+// vpc returns the network for machines: the one tagged for the deployment, otherwise the default one.
 func (r *region) vpc(ctx context.Context) (string, error) {
 	return learn(ctx, r, "vpc", func(ctx context.Context) (string, error) {
 		for _, f := range []types.Filter{filter("tag:"+tagDeployment, r.cloud.cfg.Deployment),
@@ -149,7 +150,7 @@ func (r *region) vpc(ctx context.Context) (string, error) {
 	})
 }
 
-// subnet is the one with the most free addresses in a zone, by the zone's id or name; in any zone when it is empty.
+// subnet returns the subnet with the most free addresses in a zone, given by ID or name; an empty zone is any zone.
 func (r *region) subnet(ctx context.Context, zone string) (string, error) {
 	vpc, err := r.vpc(ctx)
 	if err != nil {
@@ -184,8 +185,8 @@ func (r *region) subnet(ctx context.Context, zone string) (string, error) {
 	return "", fail(cloud.Capacity, codeNoSubnet, "network %s has no subnet in zone %s of %s", vpc, zone, r.name)
 }
 
-// group is the security group of the deployment's machines: they reach everything and each other, and nothing else
-// reaches them. It is made where it is missing, since machines may be in regions that the deployment's stack is not in.
+// group returns the security group of the deployment's machines: they reach everything and each other, and nothing else
+// reaches them. It is created if missing, because machines may be in regions without the deployment's stack.
 func (r *region) group(ctx context.Context) (string, error) {
 	vpc, err := r.vpc(ctx)
 	if err != nil {
@@ -196,7 +197,7 @@ func (r *region) group(ctx context.Context) (string, error) {
 		switch {
 		case err != nil || open:
 			return id, err
-		case id != "": // whoever made it came no further
+		case id != "": // its creator did not get to opening it
 			return id, r.openGroup(ctx, id)
 		}
 		name := r.groupName()
@@ -209,7 +210,7 @@ func (r *region) group(ctx context.Context) (string, error) {
 			}},
 		})
 		switch {
-		case isCode(err, "InvalidGroup.Duplicate"): // another was faster
+		case isCode(err, "InvalidGroup.Duplicate"): // another process was faster
 			id, _, err = r.findGroup(ctx, vpc)
 		case err == nil:
 			id = awssdk.ToString(made.GroupId)
@@ -226,7 +227,7 @@ func (r *region) group(ctx context.Context) (string, error) {
 
 func (r *region) groupName() string { return r.cloud.cfg.Deployment + "-machines" }
 
-// findGroup returns the group, empty where there is none, and whether its machines reach each other.
+// findGroup returns the group, "" if there is none, and whether its machines can reach each other.
 func (r *region) findGroup(ctx context.Context, vpc string) (id string, open bool, err error) {
 	out, err := r.ec2.DescribeSecurityGroups(ctx, &ec2.DescribeSecurityGroupsInput{
 		Filters: []types.Filter{filter("vpc-id", vpc), filter("group-name", r.groupName())},
@@ -246,7 +247,7 @@ func (r *region) findGroup(ctx context.Context, vpc string) (id string, open boo
 
 const allProtocols = "-1"
 
-// openTries is for a group that one part of EC2 has made and another does not know yet.
+// openTries limits retries for a group that one part of EC2 has made and another part does not know yet.
 const (
 	openTries = 4
 	openPause = 250 * time.Millisecond

@@ -14,7 +14,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// machineType is what a launch needs to know of an instance type.
+// machineType is what a launch needs to know about an instance type.
 type machineType struct {
 	arch   string // amd64, arm64
 	nvidia bool
@@ -35,7 +35,7 @@ func (r *region) machineType(ctx context.Context, name string) (machineType, err
 	})
 }
 
-// class names the default image that a machine needs: its architecture, with -gpu or -neuron where it has such
+// class names the default image that a machine needs: its architecture, followed by -gpu or -neuron if it has such
 // accelerators.
 func (t machineType) class() string {
 	switch {
@@ -58,7 +58,7 @@ func describeType(t types.InstanceTypeInfo) machineType {
 	return m
 }
 
-// Arch is a type's architecture in Go's words, amd64 or arm64. Those that run both i386 and x86-64 are the former.
+// Arch returns a type's architecture in Go's terms, amd64 or arm64. Types that run both i386 and x86-64 are amd64.
 func Arch(t types.InstanceTypeInfo) string {
 	if t.ProcessorInfo != nil {
 		for _, a := range t.ProcessorInfo.SupportedArchitectures {
@@ -70,14 +70,14 @@ func Arch(t types.InstanceTypeInfo) string {
 	return "amd64"
 }
 
-// image is what a machine starts from.
+// image is the image that a machine boots from.
 type image struct {
 	id   string
 	root string // the root device's name
-	gib  int32  // the least size of the root volume
+	gib  int32  // the minimum size of the root volume
 }
 
-// imageParameter is the public SSM parameter of the default image: Amazon Linux 2023, or AWS's own with the
+// imageParameter returns the public SSM parameter of the default image: Amazon Linux 2023, or AWS's image with the
 // accelerator's driver.
 //
 // Source: Amazon Linux 2023 User Guide, "Get the AL2023 AMI by SSM"; AWS Deep Learning AMIs, "Base GPU AMI (AL2023)";
@@ -97,7 +97,7 @@ func imageParameter(t machineType) string {
 	}
 }
 
-// image finds a launch's image: an AMI by its id, an SSM parameter by ssm:NAME, or the default of the machine type.
+// image finds a launch's image: an AMI by its ID, an SSM parameter by ssm:NAME, or the default of the machine type.
 func (r *region) image(ctx context.Context, spec cloud.LaunchSpec, t machineType) (image, error) {
 	id := spec.Image
 	switch {
@@ -121,8 +121,9 @@ func (r *region) image(ctx context.Context, spec cloud.LaunchSpec, t machineType
 	return found, ofImage(spec, err)
 }
 
-// ofImage types that a launch's image may not be read, or not be used: the fault of a task that names it, and no reason
-// to keep others from this cloud. One that the deployment names for a class of machines is no fault of the task.
+// ofImage sets the kind of an error that means that a launch's image is missing or may not be used. If the task names
+// the image, the task is at fault, and other tasks may still use this cloud. If the deployment names it for a class
+// of machines, the task is not at fault.
 func ofImage(spec cloud.LaunchSpec, err error) error {
 	ofParameter := isCode(err, "AccessDeniedException")
 	missing := cloud.KindOf(Typed(err)) == cloud.Invalid &&
@@ -138,11 +139,11 @@ func ofImage(spec cloud.LaunchSpec, err error) error {
 	case spec.Image != "":
 		return fail(cloud.Invalid, "InvalidImage", "image %s may not be used: %v", spec.Image, Typed(err))
 	}
-	return fail(cloud.Quota, "NoImage", "the deployment's own image for %s may not be used: %v",
+	return fail(cloud.Quota, "NoImage", "the deployment's custom image for %s may not be used: %v",
 		spec.Offer.InstanceType, Typed(err))
 }
 
-// codeOf is the code of what a call failed with.
+// codeOf returns the code of a failed call.
 func codeOf(err error) string {
 	var e *cloud.Error
 	if errors.As(Typed(err), &e) {
@@ -151,13 +152,13 @@ func codeOf(err error) string {
 	return ""
 }
 
-// defaultImage is the deployment's own image for a class of machines, or AWS's.
+// defaultImage returns the deployment's custom image for a class of machines, otherwise AWS's.
 func (r *region) defaultImage(ctx context.Context, t machineType) (string, error) {
 	if own := r.cloud.cfg.Images[t.class()]; own != "" {
 		return own, nil
 	}
 	id, err := r.parameter(ctx, imageParameter(t))
-	if isCode(err, "ParameterNotFound") { // no fault of the task: another region may have it
+	if isCode(err, "ParameterNotFound") { // not the task's fault: another region may have it
 		return "", fail(cloud.Quota, "NoImage", "%s has no default image for %s: SSM parameter %s", r.name, t.class(),
 			imageParameter(t))
 	}
@@ -183,7 +184,7 @@ func (r *region) describeImage(ctx context.Context, id string, t machineType) (i
 		return image{}, err
 	}
 	if len(out.Images) == 0 {
-		return image{}, fail(cloud.Invalid, "InvalidAMIID.NotFound", "image %s is not known in %s", id, r.name)
+		return image{}, fail(cloud.Invalid, "InvalidAMIID.NotFound", "image %s does not exist in %s", id, r.name)
 	}
 	i := out.Images[0]
 	if arm := i.Architecture == types.ArchitectureValuesArm64; i.Architecture != "" && arm != (t.arch == "arm64") {

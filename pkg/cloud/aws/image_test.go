@@ -10,8 +10,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/aws"
 )
 
-// Who names an image that is not for him keeps nobody else from the cloud.
-func TestAnImageThatMayNotBeUsedIsTheFaultOfWhoNamesIt(t *testing.T) {
+// A task that names an image without the right to use it does not block the cloud for other tasks.
+func TestForbiddenImageBlamesWhoeverNamesIt(t *testing.T) {
 	for name, c := range map[string]struct{ image, action, code, words string }{
 		"a parameter":         {"ssm:/secret/image", "GetParameter", "AccessDeniedException", "is not authorized to perform: ssm:GetParameter"},
 		"an image":            {"ami-12345678", "DescribeImages", "AuthFailure", "Not authorized for images: [ami-12345678]"},
@@ -30,14 +30,14 @@ func TestAnImageThatMayNotBeUsedIsTheFaultOfWhoNamesIt(t *testing.T) {
 					spec.Image, want = c.image, cloud.Invalid
 				}
 				w.proxy.refuse(c.action, -1, c.code, c.words, http.StatusForbidden, nil)
-				if c.action == "GetParameter" { // of SSM, which answers in JSON
+				if c.action == "GetParameter" { // a call of SSM, which answers in JSON
 					w.proxy.rules[0].act = func(rw http.ResponseWriter, _ *http.Request, _ func(http.ResponseWriter)) {
 						rw.WriteHeader(http.StatusBadRequest)
 						fmt.Fprintf(rw, `{"__type":%q,"message":%q}`, c.code, c.words)
 					}
 				}
 				if _, err := w.aws.Launch(t.Context(), spec); cloud.KindOf(err) != want || !strings.Contains(err.Error(), c.words) {
-					t.Errorf("of the task: %v: %v", ofTask, err)
+					t.Errorf("image named by the task: %v: %v", ofTask, err)
 				}
 			}
 		})

@@ -43,11 +43,11 @@ func (c *Cloud) launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Mach
 	if err != nil {
 		return nil, err
 	}
-	// An earlier call may have bought them, and its answer been lost.
+	// An earlier call may have bought them and lost the answer.
 	if machines, err := r.existing(ctx, spec); err != nil || len(machines) > 0 {
 		return machines, err
 	}
-	c.settled(spec.Cluster, r.name) // whatever is bought is there: to end it no other region is asked
+	c.settled(spec.Cluster, r.name) // all its machines are there: to end it, no other region is asked
 	machines, err := r.run(ctx, spec)
 	if err != nil {
 		return nil, err
@@ -55,7 +55,8 @@ func (c *Cloud) launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Mach
 	return c.confirm(ctx, r, spec, machines)
 }
 
-// existing returns the machines of an earlier launch, nil when there was none. One that is not whole any more is ended.
+// existing returns the machines of an earlier launch, or nil if there was none. It ends a cluster that is no longer
+// whole.
 func (r *region) existing(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Machine, error) {
 	found, err := r.find(ctx, spec.Cluster)
 	if err != nil || len(found) == 0 {
@@ -65,10 +66,10 @@ func (r *region) existing(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.M
 	switch {
 	case len(live) >= spec.Nodes:
 		return r.sole(ctx, spec, live)
-	case len(found) < spec.Nodes && r.cloud.young(found): // what was just launched is not listed in full yet
+	case len(found) < spec.Nodes && r.cloud.young(found): // the list of a new cluster is not complete yet
 		return nil, fail(cloud.Transient, codeLost, "%d of %d machines of cluster %s are listed", len(found),
 			spec.Nodes, spec.Cluster)
-	case len(live) > 0: // some were taken meanwhile: whole or nothing
+	case len(live) > 0: // some were interrupted since: all or nothing
 		if err := r.terminate(ctx, live); err != nil {
 			return nil, err
 		}
@@ -76,17 +77,17 @@ func (r *region) existing(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.M
 	return nil, ended(spec.Cluster, found)
 }
 
-// listedWithin is how long EC2 may take to list all that was launched together.
+// listedWithin is the maximum time in which EC2 lists all machines that were launched together.
 const listedWithin = 5 * time.Minute
 
-// young says that machines were launched a moment ago.
+// young reports whether all machines were launched within listedWithin.
 func (c *Cloud) young(found []types.Instance) bool {
 	return !slices.ContainsFunc(found, func(i types.Instance) bool {
 		return time.Since(awssdk.ToTime(i.LaunchTime)) > listedWithin
 	})
 }
 
-// ended types why a cluster that was launched before is not there any more.
+// ended returns the error for a cluster that was launched before and has ended.
 func ended(cluster string, found []types.Instance) error {
 	for _, i := range found {
 		if code := endCode(i); code != "" && !asked(code) {
@@ -97,7 +98,7 @@ func ended(cluster string, found []types.Instance) error {
 	return driver.Terminated(Name, cluster)
 }
 
-// run buys the machines. The SDK does not repeat this call: whoever repeats it looks for them first.
+// run buys the machines. The SDK does not retry this call: the caller first looks for machines, then retries.
 func (r *region) run(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Machine, error) {
 	in, err := r.request(ctx, spec)
 	if err != nil {
@@ -114,7 +115,7 @@ func (r *region) run(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Machin
 	if !unknown(err) || ctx.Err() != nil {
 		return nil, ofImage(spec, err)
 	}
-	// Whether it was done nobody said. What is not listed yet, the next launch gets by its token or by its tag.
+	// The outcome is unknown. If machines are not listed yet, the next launch finds them by the token or the tag.
 	machines, findErr := r.existing(ctx, spec)
 	if findErr != nil {
 		return nil, errors.Join(err, findErr)
@@ -125,7 +126,7 @@ func (r *region) run(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Machin
 	return nil, err
 }
 
-// confirm looks, once machines are bought, whether another call bought the same cluster or terminated it meanwhile.
+// confirm checks after buying whether another call bought the same cluster too, or terminated it.
 func (c *Cloud) confirm(ctx context.Context, r *region, spec cloud.LaunchSpec,
 	machines []cloud.Machine) ([]cloud.Machine, error) {
 	if err := driver.Alive(ctx, Name, c.graves, spec.Cluster); err != nil {
@@ -134,13 +135,13 @@ func (c *Cloud) confirm(ctx context.Context, r *region, spec cloud.LaunchSpec,
 	found, err := r.find(ctx, spec.Cluster)
 	if err != nil || len(living(found)) <= spec.Nodes {
 		r.rank(ctx, machines)
-		return machines, nil // what cannot be seen now reconcile sees later
+		return machines, nil // reconcile finds later what is not listed now
 	}
 	return r.sole(ctx, spec, living(found))
 }
 
-// sole keeps one launch of a cluster where an endpoint that honours no tokens ran several: the first, which is the same
-// one whoever looks.
+// sole ends all but one launch of a cluster, if an endpoint that ignores tokens ran several. It keeps the first,
+// which is the same one for every caller.
 func (r *region) sole(ctx context.Context, spec cloud.LaunchSpec, live []types.Instance) ([]cloud.Machine, error) {
 	if len(live) == spec.Nodes {
 		return r.machines(ctx, live)
@@ -173,11 +174,12 @@ func (r *region) sole(ctx context.Context, spec cloud.LaunchSpec, live []types.I
 	return r.machines(ctx, kept)
 }
 
-// maxTagged is how many machines of a cluster are tagged one by one: a launch does not wait for a thousand calls.
+// maxTagged is the maximum size of a cluster whose machines are tagged one by one: a launch does not wait for a
+// thousand calls.
 const maxTagged = 64
 
-// rank tags each machine of several with its rank, for people: the launch index is what counts. A single one has its
-// tag from the launch.
+// rank tags each machine of a cluster with its rank, for people; the code uses the launch index. A single machine
+// gets its tag at launch.
 func (r *region) rank(ctx context.Context, machines []cloud.Machine) {
 	if len(machines) < 2 || len(machines) > maxTagged {
 		return
@@ -195,7 +197,7 @@ func (r *region) rank(ctx context.Context, machines []cloud.Machine) {
 // Terminate implements cloud.Cloud.
 func (c *Cloud) Terminate(ctx context.Context, cluster string) error {
 	if !driver.ValidCluster(cluster) {
-		return nil // there never was one
+		return nil // no cluster can have this name
 	}
 	if err := c.terminateCluster(ctx, cluster); err != nil {
 		return Typed(err)
@@ -220,7 +222,7 @@ func (c *Cloud) terminateCluster(ctx context.Context, cluster string) error {
 	if err != nil {
 		return err
 	}
-	// A cluster is in one region. Where it was found, it does not matter what others did not answer.
+	// A cluster is in one region. Once it is found, errors of other regions do not matter.
 	found, silent := make([]bool, len(names)), make([]error, len(names))
 	err = driver.Each(len(names), maxAtOnce, func(i int) error {
 		name := names[i]
@@ -256,7 +258,7 @@ func (r *region) terminate(ctx context.Context, machines []types.Instance) error
 	return r.terminateIDs(ctx, ids)
 }
 
-// terminateTries is for machines that one part of EC2 lists and another does not know yet.
+// terminateTries limits retries for machines that one part of EC2 lists and another part does not know yet.
 const (
 	terminateTries = 4
 	terminatePause = 250 * time.Millisecond

@@ -27,7 +27,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store/mem"
 )
 
-func TestALaunchIsWhatWasAskedFor(t *testing.T) {
+func TestLaunchRequestMatchesSpec(t *testing.T) {
 	w := newWorld(t, nil)
 	spec := w.spec("c", spot, 2)
 	spec.MaxUSDPerHour, spec.DiskGiB = 0.00123456, 77.2
@@ -77,7 +77,7 @@ func TestALaunchIsWhatWasAskedFor(t *testing.T) {
 	}
 }
 
-func TestUserDataHoldsTheTokensAndTheAgentsDigest(t *testing.T) {
+func TestUserDataContainsTokensAndAgentDigest(t *testing.T) {
 	w := newWorld(t, nil)
 	w.launch(w.spec("c", onDemand, 2))
 	data, err := base64.StdEncoding.DecodeString(w.proxy.request("RunInstances").Get("UserData"))
@@ -131,7 +131,7 @@ func TestAcceleratedMachinesGetTheImageWithTheDriver(t *testing.T) {
 	w := newWorld(t, nil)
 	var typed *cloud.Error
 	if _, err := w.aws.Launch(t.Context(), w.spec("c", gpu, 1)); !errors.As(err, &typed) || typed.Kind != cloud.Quota || !strings.Contains(typed.Message, "nvidia") {
-		t.Errorf("a region without the image, as the emulator's: %v", err)
+		t.Errorf("a region without the image, like the emulator's: %v", err)
 	}
 	w = newWorld(t, func(c *aws.Config) {
 		c.Images = map[string]string{"amd64-gpu": "ssm:/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-x86_64"}
@@ -143,7 +143,7 @@ func TestAcceleratedMachinesGetTheImageWithTheDriver(t *testing.T) {
 	}
 }
 
-func TestMachinesHaveNoIdentityOfTheirOwn(t *testing.T) {
+func TestMachinesHaveNoInstanceProfile(t *testing.T) {
 	w := newWorld(t, nil)
 	w.launch(w.spec("c", onDemand, 1))
 	all, err := w.instances(t.Context(), "us-east-1")
@@ -152,12 +152,12 @@ func TestMachinesHaveNoIdentityOfTheirOwn(t *testing.T) {
 	}
 	for name := range w.proxy.request("RunInstances") {
 		if strings.Contains(name, "IamInstanceProfile") {
-			t.Errorf("it was asked for %s", name)
+			t.Errorf("the request has %s", name)
 		}
 	}
 }
 
-func TestAgentsAreKnownByTheirDigests(t *testing.T) {
+func TestParseAgents(t *testing.T) {
 	a, b := strings.Repeat("a", 64), strings.Repeat("b", 64)
 	got, err := driver.ParseAgents("amd64=agent/" + a + "/tradewind-agent, arm64=agent/" + b + "/tradewind-agent")
 	if err != nil || !maps.Equal(got, map[string]string{"amd64": a, "arm64": b}) {
@@ -173,7 +173,7 @@ func TestAgentsAreKnownByTheirDigests(t *testing.T) {
 	}
 }
 
-func TestTheDeploymentsOwnNetworkComesFirst(t *testing.T) {
+func TestTaggedNetworkIsPreferred(t *testing.T) {
 	w := newWorld(t, nil)
 	tags := []types.TagSpecification{{ResourceType: types.ResourceTypeVpc, Tags: []types.Tag{{Key: awssdk.String("tradewind:deployment"), Value: &w.cfg.Deployment}}}}
 	vpc, err := w.straight.CreateVpc(t.Context(), &ec2.CreateVpcInput{CidrBlock: awssdk.String("10.9.0.0/16"), TagSpecifications: tags})
@@ -195,7 +195,7 @@ func TestTheDeploymentsOwnNetworkComesFirst(t *testing.T) {
 	}
 }
 
-func TestMachinesReachEachOtherAndNobodyElseReachesThem(t *testing.T) {
+func TestSecurityGroupAdmitsOnlyOwnMachines(t *testing.T) {
 	w := newWorld(t, nil)
 	other := aws.New(w.sdk(), w.cfg) // a second function of the same deployment
 	w.launch(w.spec("c", onDemand, 1))
@@ -211,7 +211,7 @@ func TestMachinesReachEachOtherAndNobodyElseReachesThem(t *testing.T) {
 	g := groups.SecurityGroups[0]
 	for _, p := range g.IpPermissions {
 		if len(p.IpRanges)+len(p.Ipv6Ranges)+len(p.PrefixListIds) > 0 || len(p.UserIdGroupPairs) != 1 || awssdk.ToString(p.UserIdGroupPairs[0].GroupId) != awssdk.ToString(g.GroupId) {
-			t.Errorf("let in: %+v", p)
+			t.Errorf("inbound rule: %+v", p)
 		}
 	}
 	if len(g.IpPermissions) != 1 {
@@ -219,9 +219,9 @@ func TestMachinesReachEachOtherAndNobodyElseReachesThem(t *testing.T) {
 	}
 }
 
-// A group that was made and not opened, as when its maker crashed, is opened by whoever finds it; and one that EC2 does
-// not know everywhere yet is waited for.
-func TestAGroupThatWasNotOpenedIs(t *testing.T) {
+// A group that was made but not opened, because its maker crashed, is opened by the next launch. If EC2 does not know
+// a group everywhere yet, the driver retries.
+func TestLaunchOpensUnopenedSecurityGroup(t *testing.T) {
 	w := newWorld(t, nil)
 	w.proxy.refuse("AuthorizeSecurityGroupIngress", 2, "UnauthorizedOperation", "You are not authorized", http.StatusForbidden, nil)
 	if _, err := w.aws.Launch(t.Context(), w.spec("c", onDemand, 1)); err == nil {
@@ -237,22 +237,22 @@ func TestAGroupThatWasNotOpenedIs(t *testing.T) {
 	}
 }
 
-func TestOtherDeploymentsAreNotSeen(t *testing.T) {
+func TestOtherDeploymentsAreIgnored(t *testing.T) {
 	a, b := newWorld(t, nil), newWorld(t, nil)
 	a.launch(a.spec("same", onDemand, 1))
 	b.launch(b.spec("same", onDemand, 2))
 	a.terminate("same")
 	if n := b.left("us-east-1"); n != 2 {
-		t.Errorf("%d machines of the other deployment are left", n)
+		t.Errorf("the other deployment has %d machines left", n)
 	}
 	if listed, err := a.aws.Machines(t.Context(), ""); err != nil || len(listed) != 1 || listed[0].State != cloud.Terminated {
 		t.Errorf("%+v, %v", listed, err)
 	}
 }
 
-func TestListsAreReadToTheEnd(t *testing.T) {
+func TestListsAreReadPageByPage(t *testing.T) {
 	w := newWorld(t, nil)
-	aws.SetPage(w.aws, 5) // the least that the API takes
+	aws.SetPage(w.aws, 5) // the smallest page that the API allows
 	for i := range 4 {
 		w.launch(w.spec("c"+strconv.Itoa(i), onDemand, 3))
 	}
@@ -260,18 +260,18 @@ func TestListsAreReadToTheEnd(t *testing.T) {
 		t.Errorf("%d machines, %v", len(listed), err)
 	}
 	if n := w.proxy.count("DescribeInstances"); n < 4+2 {
-		t.Errorf("only %d calls: nothing was paged", n)
+		t.Errorf("only %d calls: the list was not paged", n)
 	}
 }
 
-// lost launches are those whose answer nobody hears.
-func TestALostAnswerBuysNothingTwice(t *testing.T) {
+// The answer of a launch is lost.
+func TestLostAnswerBuysOnce(t *testing.T) {
 	for _, offer := range []apitypes.Offer{onDemand, spot} {
 		w := newWorld(t, nil)
 		w.proxy.lose("RunInstances", 1)
 		machines := w.launch(w.spec("c", offer, 2)) // found by their tag
 		if n := w.left("us-east-1"); n != 2 || len(machines) != 2 {
-			t.Errorf("%d machines exist, %d are known", n, len(machines))
+			t.Errorf("%d machines exist, %d were returned", n, len(machines))
 		}
 		if n := w.proxy.count("RunInstances"); n != 1 {
 			t.Errorf("%d launches", n)
@@ -283,7 +283,7 @@ func TestALostAnswerBuysNothingTwice(t *testing.T) {
 	}
 }
 
-func TestALostAnswerAndASilentListAreTriedAgainByTheCaller(t *testing.T) {
+func TestLostAnswerAndFailedListAreTransient(t *testing.T) {
 	w := newWorld(t, nil)
 	w.proxy.lose("RunInstances", 1)
 	w.proxy.add(&rule{action: "DescribeInstances", times: 0})
@@ -305,11 +305,11 @@ func TestALostAnswerAndASilentListAreTriedAgainByTheCaller(t *testing.T) {
 	}
 }
 
-func TestALaunchBySeveralFunctionsLeavesOneCluster(t *testing.T) {
+func TestConcurrentLaunchesLeaveOneCluster(t *testing.T) {
 	w := newWorld(t, nil)
 	spec := w.spec("c", onDemand, 2)
 	var wg sync.WaitGroup
-	for range 4 { // the emulator honours no tokens, and functions share no locks
+	for range 4 { // the emulator ignores tokens, and functions share no locks
 		other := aws.New(w.sdk(), w.cfg)
 		wg.Go(func() { _, _ = other.Launch(t.Context(), spec) })
 	}
@@ -320,14 +320,14 @@ func TestALaunchBySeveralFunctionsLeavesOneCluster(t *testing.T) {
 	}
 }
 
-func TestALaunchThatComesTooLateIsUndone(t *testing.T) {
+func TestLaunchAfterTerminateIsUndone(t *testing.T) {
 	st := mem.New()
 	keep := func(c *aws.Config) { c.Graves = graves(st) }
 	w := newWorld(t, keep)
 	w.cfg.Graves = graves(st)
 	other := aws.New(w.sdk(), w.cfg)
 	w.proxy.add(&rule{action: "RunInstances", times: 1, act: func(rw http.ResponseWriter, _ *http.Request, forward func(http.ResponseWriter)) {
-		if err := other.Terminate(context.WithoutCancel(t.Context()), "c"); err != nil { // while the launch is on its way
+		if err := other.Terminate(context.WithoutCancel(t.Context()), "c"); err != nil { // during the launch
 			t.Error(err)
 		}
 		forward(rw)
@@ -337,24 +337,24 @@ func TestALaunchThatComesTooLateIsUndone(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	if n := w.left("us-east-1"); n != 0 {
-		t.Errorf("%d machines outlived it", n)
+		t.Errorf("%d machines are left", n)
 	}
 	if _, err := w.aws.Launch(t.Context(), w.spec("c", onDemand, 2)); cloud.KindOf(err) != cloud.Invalid {
 		t.Errorf("launched again: %v", err)
 	}
 }
 
-func TestWithoutAGraveTheMachinesThemselvesTell(t *testing.T) {
+func TestTerminatedMachinesPreventRelaunchWithoutGrave(t *testing.T) {
 	w := newWorld(t, nil)
 	w.launch(w.spec("c", onDemand, 1))
 	w.terminate("c")
-	other := aws.New(w.sdk(), w.cfg) // has another memory
+	other := aws.New(w.sdk(), w.cfg) // its graves are in another memory
 	if _, err := other.Launch(t.Context(), w.spec("c", onDemand, 1)); cloud.KindOf(err) != cloud.Invalid {
 		t.Errorf("%v", err)
 	}
 }
 
-func TestAHalvedClusterIsEndedAndIsNoFaultOfTheTask(t *testing.T) {
+func TestPartialClusterIsEndedAndIsCapacity(t *testing.T) {
 	w := newWorld(t, nil)
 	spec := w.spec("c", spot, 3)
 	machines := w.launch(spec)
@@ -375,7 +375,7 @@ func TestAHalvedClusterIsEndedAndIsNoFaultOfTheTask(t *testing.T) {
 	}
 }
 
-func TestARegionThatDoesNotAnswerHoldsUpNoOther(t *testing.T) {
+func TestSilentRegionDoesNotBlockTerminate(t *testing.T) {
 	several := func(c *aws.Config) { c.Home, c.Regions = "us-east-1", []string{"us-east-1", "eu-west-1", "us-west-2"} }
 	w := newWorld(t, several)
 	w.launch(w.spec("c", onDemand, 1))
@@ -388,20 +388,20 @@ func TestARegionThatDoesNotAnswerHoldsUpNoOther(t *testing.T) {
 		forward(rw)
 	}})
 	if err := other.Terminate(t.Context(), "c"); err != nil {
-		t.Errorf("the cluster was found elsewhere: %v", err)
+		t.Errorf("the cluster was found in another region: %v", err)
 	}
 	if n := w.left("us-east-1"); n != 0 {
 		t.Errorf("%d left", n)
 	}
 	if err := other.Terminate(t.Context(), "unknown"); cloud.KindOf(err) != cloud.Transient || err == nil {
-		t.Errorf("it may be in the region that does not answer: %v", err)
+		t.Errorf("the cluster may be in the region that does not answer: %v", err)
 	}
 	if _, err := other.Machines(t.Context(), ""); cloud.KindOf(err) != cloud.Transient || err == nil {
-		t.Errorf("a list that lacks a region is no list: %v", err)
+		t.Errorf("a list without one region must fail: %v", err)
 	}
 }
 
-func TestAnEndpointThatIsDownIsTransient(t *testing.T) {
+func TestUnreachableEndpointIsTransient(t *testing.T) {
 	w := newWorld(t, nil)
 	w.proxy.CloseClientConnections()
 	w.proxy.Close()
@@ -416,7 +416,7 @@ func TestAnEndpointThatIsDownIsTransient(t *testing.T) {
 	}
 }
 
-func TestWithoutCredentialsTheCloudIsClosed(t *testing.T) {
+func TestMissingCredentialsAreAuth(t *testing.T) {
 	w := newWorld(t, nil)
 	sdk := w.sdk()
 	sdk.Credentials = awssdk.CredentialsProviderFunc(func(context.Context) (awssdk.Credentials, error) {
@@ -427,8 +427,8 @@ func TestWithoutCredentialsTheCloudIsClosed(t *testing.T) {
 	}
 }
 
-// Every fifth call fails, in one of several ways, and callers try again as the broker does.
-func TestNothingIsDoubledOrLeakedWhenEveryFifthCallFails(t *testing.T) {
+// Every fifth call fails, in one of several ways, and callers retry as the broker does.
+func TestFlakyCallsNeitherDoubleNorLeakMachines(t *testing.T) {
 	w := newWorld(t, nil)
 	rng := rand.New(rand.NewPCG(1, 2))
 	var mu sync.Mutex
@@ -454,7 +454,7 @@ func TestNothingIsDoubledOrLeakedWhenEveryFifthCallFails(t *testing.T) {
 	}})
 	stubborn := func(what string, f func(*aws.Cloud) error) {
 		for range 50 {
-			err := f(aws.New(w.sdk(), w.cfg)) // a new function each time: nothing is remembered
+			err := f(aws.New(w.sdk(), w.cfg)) // a new function each time, with empty caches
 			if err == nil {
 				return
 			}
@@ -476,7 +476,7 @@ func TestNothingIsDoubledOrLeakedWhenEveryFifthCallFails(t *testing.T) {
 			return !slices.ContainsFunc(i.Tags, func(tag types.Tag) bool { return awssdk.ToString(tag.Value) == spec.Cluster })
 		})
 		if len(all) != spec.Nodes || len(machines) != spec.Nodes {
-			t.Errorf("cluster %d: %d machines were bought, %d are known, %d were asked for", i, len(all), len(machines), spec.Nodes)
+			t.Errorf("cluster %d: %d machines were bought, %d returned, %d requested", i, len(all), len(machines), spec.Nodes)
 		}
 		stubborn("terminate", func(c *aws.Cloud) error { return c.Terminate(t.Context(), spec.Cluster) })
 	}

@@ -18,9 +18,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
 
-// Tags of everything that is launched. The rights of whoever terminates are bounded by the first.
+// Tags of everything that is launched. The right to terminate is limited to machines with the first tag.
 const (
-	// TagDeployment has the name of the deployment that a machine is of.
+	// TagDeployment holds the name of the deployment that a machine belongs to.
 	TagDeployment = tagPrefix + "deployment"
 
 	tagPrefix     = "tradewind:"
@@ -31,8 +31,8 @@ const (
 	tagAccel      = tagPrefix + "accelerator"
 )
 
-// Machines implements cloud.Cloud. All regions of the deployment are asked; what one does not answer, the whole list
-// lacks, so it fails.
+// Machines implements cloud.Cloud. It asks all regions of the deployment. If one does not answer, the list would be
+// incomplete, so it fails.
 func (c *Cloud) Machines(ctx context.Context, cluster string) ([]cloud.Machine, error) {
 	if cluster != "" && !driver.ValidCluster(cluster) {
 		return nil, ctx.Err()
@@ -74,7 +74,7 @@ func (c *Cloud) list(ctx context.Context, cluster string) ([]cloud.Machine, erro
 	return slices.Concat(parts...), err
 }
 
-// find lists the instances of a cluster, or of the deployment, in any state.
+// find lists the instances of a cluster in any state; of the whole deployment if cluster is empty.
 func (r *region) find(ctx context.Context, cluster string) ([]types.Instance, error) {
 	filters := []types.Filter{filter("tag:"+tagDeployment, r.cloud.cfg.Deployment)}
 	if cluster == "" {
@@ -100,7 +100,7 @@ func (r *region) find(ctx context.Context, cluster string) ([]types.Instance, er
 	return found, nil
 }
 
-// maxPage is the largest page that DescribeInstances gives.
+// maxPage is the largest page that DescribeInstances returns.
 const maxPage = 1000
 
 func (c *Cloud) pageSize() int32 {
@@ -110,7 +110,7 @@ func (c *Cloud) pageSize() int32 {
 	return maxPage
 }
 
-// machines describes instances as the broker knows them.
+// machines converts instances to cloud.Machine.
 func (r *region) machines(ctx context.Context, instances []types.Instance) ([]cloud.Machine, error) {
 	out := make([]cloud.Machine, 0, len(instances))
 	for _, i := range instances {
@@ -153,12 +153,12 @@ func state(s *types.InstanceState) cloud.State {
 		return cloud.Running
 	case types.InstanceStateNameTerminated:
 		return cloud.Terminated
-	default: // stopped ones were stopped by somebody else, and are of no use; they are still to be terminated
+	default: // a stopped one was stopped by someone else and is useless, but must still be terminated
 		return cloud.Terminating
 	}
 }
 
-// living are the instances that are to be terminated if nobody wants them.
+// living returns the instances that have not ended and still need a termination.
 func living(all []types.Instance) []types.Instance {
 	return slices.DeleteFunc(slices.Clone(all), func(i types.Instance) bool {
 		return i.State != nil && (i.State.Name == types.InstanceStateNameTerminated ||
@@ -166,15 +166,15 @@ func living(all []types.Instance) []types.Instance {
 	})
 }
 
-// Reasons for which machines end without being asked to.
+// Reasons why machines end without a request.
 const (
 	reasonSpot     = "spot-interruption"
 	reasonExited   = "exited"
 	reasonCapacity = "capacity"
 )
 
-// endCode is why an instance ended, in the API's words: Server.SpotInstanceTermination, Client.UserInitiatedShutdown.
-// Where there is no code the text of the transition tells who began it.
+// endCode returns the API's code for why an instance ended: Server.SpotInstanceTermination,
+// Client.UserInitiatedShutdown. If there is no code, it takes the initiator from the text of the transition.
 func endCode(i types.Instance) string {
 	if i.StateReason != nil {
 		if code := awssdk.ToString(i.StateReason.Code); code != "" {
@@ -194,7 +194,7 @@ func endCode(i types.Instance) string {
 	return transition
 }
 
-// asked says whether an instance ended because somebody wanted it to.
+// asked reports whether an instance ended by request.
 func asked(code string) bool { return code == "Client.UserInitiatedShutdown" }
 
 func reason(code string) string {
@@ -236,5 +236,5 @@ func isCode(err error, code string) bool {
 	return errors.As(err, &api) && api.ErrorCode() == code
 }
 
-// maxAtOnce bounds how many regions are asked at a time.
+// maxAtOnce is the maximum number of regions called in parallel.
 const maxAtOnce = 8

@@ -17,29 +17,29 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// The detail types of what EventBridge says of machines, from the source aws.ec2.
+// Detail types of EventBridge events about machines, from the source aws.ec2.
 const (
 	InterruptionWarning     = "EC2 Spot Instance Interruption Warning"
 	RebalanceRecommendation = "EC2 Instance Rebalance Recommendation"
 	StateChange             = "EC2 Instance State-change Notification"
 )
 
-// ErrNotice says that a payload is not one of the three.
+// ErrNotice means that a payload has none of these types.
 var ErrNotice = errors.New("aws: not a notice about a machine")
 
-// warnedAhead is how long before the fact EC2 warns (EC2 User Guide, "Spot Instance interruption notices").
+// warnedAhead is how long before an interruption EC2 warns (EC2 User Guide, "Spot Instance interruption notices").
 const warnedAhead = 2 * time.Minute
 
-// Notice is what EventBridge says of a machine, before it is known whose the machine is.
+// Notice is an EventBridge event about a machine whose owner is not yet known.
 type Notice struct {
-	EventID string // the same for every delivery
+	EventID string // the same in every delivery of the event
 	Region  string
 	Machine string
 	Kind    cloud.NoticeKind
 	At      time.Time // when the machine will be, or was, taken
 }
 
-// envelope is EventBridge's own form (EventBridge User Guide, "AWS service event metadata").
+// envelope is EventBridge's message format (EventBridge User Guide, "AWS service event metadata").
 type envelope struct {
 	ID         string    `json:"id"`
 	DetailType string    `json:"detail-type"`
@@ -55,8 +55,8 @@ type envelope struct {
 
 var validInstance = regexp.MustCompile(`^i-[0-9a-f]{1,32}$`)
 
-// DecodeNotice reads an EventBridge event. relevant is false for a change of state that is no loss. It fails with
-// ErrNotice on anything that is not one of the three detail types, or is not whole.
+// DecodeNotice reads an EventBridge event. relevant is false for a state change that loses no machine. It fails with
+// ErrNotice if the event has none of the three detail types, or is incomplete.
 func DecodeNotice(payload []byte) (n Notice, relevant bool, err error) {
 	var e envelope
 	if err := json.Unmarshal(payload, &e); err != nil {
@@ -81,8 +81,8 @@ func DecodeNotice(payload []byte) (n Notice, relevant bool, err error) {
 	return n, false, fmt.Errorf("%w: %q", ErrNotice, e.DetailType)
 }
 
-// Whose looks up which cluster a notice is about, and makes of it what the interrupt function takes. ours is false when
-// the machine is of another deployment, or when it ended because the broker, or a person, ended it.
+// Whose finds the cluster that a notice is about, and returns the event for the interrupt function. ours is false if
+// the machine belongs to another deployment, or if the broker or a person ended it.
 func (c *Cloud) Whose(ctx context.Context, n Notice) (e events.SpotInterrupted, ours bool, err error) {
 	i, found, err := c.instance(ctx, n)
 	if err != nil || !found {
@@ -97,12 +97,12 @@ func (c *Cloud) Whose(ctx context.Context, n Notice) (e events.SpotInterrupted, 
 			return e, false, nil
 		}
 	}
-	job, _, _ := strings.Cut(cluster, ".") // as broker.ClusterID has it
+	job, _, _ := strings.Cut(cluster, ".") // as in broker.ClusterID
 	return events.SpotInterrupted{Cluster: cluster, Job: job, Machine: n.Machine, Kind: string(n.Kind), At: n.At}, true,
 		nil
 }
 
-// instance describes the machine that a notice is about.
+// instance returns the machine that a notice is about.
 func (c *Cloud) instance(ctx context.Context, n Notice) (i types.Instance, found bool, err error) {
 	if !slices.Contains(c.cfg.Regions, n.Region) {
 		return i, false, nil

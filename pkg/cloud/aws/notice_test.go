@@ -14,13 +14,13 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/aws"
 )
 
-// payload is an event as EventBridge delivers it.
+// payload is an event in EventBridge's format.
 func payload(detailType, region, detail string) []byte {
 	return fmt.Appendf(nil, `{"version":"0","id":"12345678-1234-1234-1234-123456789012","detail-type":%q,"source":"aws.ec2","account":"123456789012",
 "time":"2026-11-21T09:00:00Z","region":%q,"resources":["arn:aws:ec2:us-east-1f:instance/i-0abc"],"detail":%s}`, detailType, region, detail)
 }
 
-func TestNoticesAreReadAsEventBridgeWritesThem(t *testing.T) {
+func TestDecodeNotice(t *testing.T) {
 	at := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	for _, c := range []struct {
 		kind, detail string
@@ -51,7 +51,7 @@ func TestNoticesAreReadAsEventBridgeWritesThem(t *testing.T) {
 	}
 }
 
-func TestANoticeIsAboutACluster(t *testing.T) {
+func TestWhoseFindsCluster(t *testing.T) {
 	w := newWorld(t, nil)
 	m := w.launch(w.spec("train-4k7q2a.1.2", spot, 1))[0]
 	n := aws.Notice{EventID: "e", Region: "us-east-1", Machine: m.ID, Kind: cloud.Interruption, At: time.Unix(1e9, 0)}
@@ -62,7 +62,7 @@ func TestANoticeIsAboutACluster(t *testing.T) {
 	}
 	other := newWorld(t, nil)
 	if _, ours, err := other.aws.Whose(t.Context(), n); ours || err != nil {
-		t.Errorf("of another deployment: %v %v", ours, err)
+		t.Errorf("another deployment's machine: %v %v", ours, err)
 	}
 	for _, unknown := range []aws.Notice{{Region: "us-east-1", Machine: "i-00000000"}, {Region: "eu-west-1", Machine: m.ID}} {
 		if _, ours, err := w.aws.Whose(t.Context(), unknown); ours || err != nil {
@@ -71,7 +71,7 @@ func TestANoticeIsAboutACluster(t *testing.T) {
 	}
 }
 
-func TestOnlyMachinesThatWereTakenAreTaken(t *testing.T) {
+func TestWhoseIgnoresMachinesEndedByUsers(t *testing.T) {
 	w := newWorld(t, nil)
 	m := w.launch(w.spec("j.1.1", spot, 1))[0]
 	n := aws.Notice{Region: "us-east-1", Machine: m.ID, Kind: cloud.Taken}
@@ -79,11 +79,11 @@ func TestOnlyMachinesThatWereTakenAreTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	if e, ours, err := w.aws.Whose(t.Context(), n); ours || err != nil {
-		t.Errorf("somebody ended it: %+v %v %v", e, ours, err)
+		t.Errorf("ended by a user: %+v %v %v", e, ours, err)
 	}
 	w.proxy.rewrite("DescribeInstances", "Client.UserInitiatedShutdown", "Server.SpotInstanceTermination")
 	if e, ours, err := w.aws.Whose(t.Context(), n); !ours || err != nil || e.Kind != "taken" {
-		t.Errorf("EC2 took it: %+v %v %v", e, ours, err)
+		t.Errorf("taken by EC2: %+v %v %v", e, ours, err)
 	}
 }
 
@@ -98,7 +98,7 @@ func FuzzDecodeNotice(f *testing.F) {
 		case err != nil && !errors.Is(err, aws.ErrNotice):
 			t.Errorf("%v", err)
 		case err == nil && (n.EventID == "" || n.Region == "" || n.At.IsZero() || !strings.HasPrefix(n.Machine, "i-") || n.Kind == ""):
-			t.Errorf("not whole: %+v", n)
+			t.Errorf("incomplete: %+v", n)
 		}
 	})
 }

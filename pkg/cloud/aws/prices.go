@@ -21,8 +21,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// SpotPrices reads the spot price history: broker.Prices for AWS. What it read before it remembers only to say less; a
-// new process reads the prices in force, which the history always begins with.
+// SpotPrices reads the spot price history; it is broker.Prices for AWS. It remembers earlier prices only to return
+// fewer. A new process reads the prices in force, with which the history always begins.
 type SpotPrices struct {
 	cloud *Cloud
 	watch Watch
@@ -32,7 +32,7 @@ type SpotPrices struct {
 	seen map[string]spotPrice // by offer ID
 }
 
-// Watch says of which machine types, by region, prices are wanted.
+// Watch returns the machine types, by region, whose prices are wanted.
 type Watch func(ctx context.Context) (map[string][]string, error)
 
 type spotPrice struct {
@@ -40,7 +40,7 @@ type spotPrice struct {
 	at  time.Time
 }
 
-// NewSpotPrices makes a reader. Without a watch it reads of what spot machines the deployment runs.
+// NewSpotPrices makes a reader. Without a watch it reads prices for the types of the deployment's spot machines.
 func NewSpotPrices(c *Cloud, watch Watch, now func() time.Time) *SpotPrices {
 	if watch == nil {
 		watch = c.running
@@ -48,7 +48,8 @@ func NewSpotPrices(c *Cloud, watch Watch, now func() time.Time) *SpotPrices {
 	return &SpotPrices{cloud: c, watch: watch, now: now, seen: map[string]spotPrice{}}
 }
 
-// Watching watches what the deployment runs, and the offers that more names (aws/us-east-1/use1-az1/p3.2xlarge).
+// Watching returns a watch of the machine types that the deployment runs, plus the offers that more returns
+// (aws/us-east-1/use1-az1/p3.2xlarge).
 func (c *Cloud) Watching(more func(context.Context) ([]string, error)) Watch {
 	return func(ctx context.Context) (map[string][]string, error) {
 		types, err := c.running(ctx)
@@ -66,7 +67,7 @@ func (c *Cloud) Watching(more func(context.Context) ([]string, error)) Watch {
 	}
 }
 
-// running are the types of the spot machines that the deployment has.
+// running returns the types of the deployment's spot machines, by region.
 func (c *Cloud) running(ctx context.Context) (map[string][]string, error) {
 	machines, err := c.list(ctx, "")
 	if err != nil {
@@ -81,8 +82,7 @@ func (c *Cloud) running(ctx context.Context) (map[string][]string, error) {
 	return byRegion, nil
 }
 
-// SpotPrices returns, in the order of offers, the prices that are not as they were at the call before. It is safe for
-// concurrent use.
+// SpotPrices returns the prices that changed since the last call, sorted by offer. It is safe for concurrent use.
 func (p *SpotPrices) SpotPrices(ctx context.Context) ([]events.PriceTick, error) {
 	wanted, err := p.watch(ctx)
 	if err != nil {
@@ -113,7 +113,7 @@ func (p *SpotPrices) SpotPrices(ctx context.Context) ([]events.PriceTick, error)
 	return nil, Typed(err)
 }
 
-// news is what differs from what was told before.
+// news returns the prices that differ from those returned before.
 func (p *SpotPrices) news(parts []map[string]spotPrice) []events.PriceTick {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -132,15 +132,14 @@ func (p *SpotPrices) news(parts []map[string]spotPrice) []events.PriceTick {
 	return ticks
 }
 
-// products are the price lists of plain Linux machines: the second name is that of accounts with EC2-Classic and of
-// emulators.
+// products are the price lists of plain Linux machines. Accounts with EC2-Classic and emulators use the second name.
 var products = [...]string{"Linux/UNIX", "Linux/UNIX (Amazon VPC)"}
 
-// maxTypes is how many types one call may name.
+// maxTypes is the maximum number of types in one call.
 const maxTypes = 100
 
-// spotPrices are the newest prices, by offer ID, of some types in all zones of a region; of all types when there are
-// none.
+// spotPrices returns the newest prices of some types in all zones of a region, by offer ID. If names is empty, it
+// returns those of all types.
 func (r *region) spotPrices(ctx context.Context, names []string, now time.Time) (map[string]spotPrice, error) {
 	zones, err := r.zones(ctx)
 	if err != nil {
@@ -153,7 +152,7 @@ func (r *region) spotPrices(ctx context.Context, names []string, now time.Time) 
 	}
 	for _, chunk := range chunks {
 		in := &ec2.DescribeSpotPriceHistoryInput{
-			ProductDescriptions: products[:], StartTime: &now, // what is in force then, and what changed since
+			ProductDescriptions: products[:], StartTime: &now, // the prices in force now, and later changes
 			MaxResults: awssdk.Int32(maxPage),
 		}
 		for _, name := range chunk {
@@ -180,7 +179,7 @@ func (r *region) readPrices(ctx context.Context, in *ec2.DescribeSpotPriceHistor
 			usd, err := strconv.ParseFloat(awssdk.ToString(h.SpotPrice), 64)
 			zone := cmp.Or(awssdk.ToString(h.AvailabilityZoneId), zones[awssdk.ToString(h.AvailabilityZone)])
 			if err != nil || !(usd > 0) || zone == "" {
-				continue // a local zone, or nothing to go by
+				continue // a local zone, or an unusable price
 			}
 			offer := Name + "/" + r.name + "/" + zone + "/" + string(h.InstanceType)
 			if at := awssdk.ToTime(h.Timestamp); !at.Before(newest[offer].at) {
@@ -191,8 +190,8 @@ func (r *region) readPrices(ctx context.Context, in *ec2.DescribeSpotPriceHistor
 	return nil
 }
 
-// TypesOf groups offer IDs (aws/us-east-1/use1-az1/p3.2xlarge, with or without a market) into what a Watch returns; IDs
-// of other clouds are left out.
+// TypesOf groups the machine types of offer IDs (aws/us-east-1/use1-az1/p3.2xlarge, with or without a market) by
+// region, as a Watch returns them. It skips IDs of other clouds.
 func TypesOf(offers []string) map[string][]string {
 	byRegion := map[string]map[string]bool{}
 	for _, id := range offers {
@@ -221,7 +220,7 @@ func offerParts(id string) (region, name string, ok bool) {
 	return parts[1], parts[3], true
 }
 
-// SpotPricesIn are the spot prices in force of all machine types in a region, USD per hour by offer ID.
+// SpotPricesIn returns the spot prices in force of all machine types in a region, USD per hour by offer ID.
 func (c *Cloud) SpotPricesIn(ctx context.Context, region string, now time.Time) (map[string]float64, error) {
 	newest, err := c.client(region).spotPrices(ctx, nil, now)
 	if err != nil {

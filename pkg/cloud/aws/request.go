@@ -18,7 +18,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// request is the call that buys a cluster. The same spec gives the same request, as the client token wants it.
+// request builds the call that buys a cluster. The same spec gives the same request, as the client token requires.
 func (r *region) request(ctx context.Context, spec cloud.LaunchSpec) (*ec2.RunInstancesInput, error) {
 	kind, err := r.machineType(ctx, spec.Offer.InstanceType)
 	if err != nil {
@@ -40,29 +40,29 @@ func (r *region) request(ctx context.Context, spec cloud.LaunchSpec) (*ec2.RunIn
 	if err != nil {
 		return nil, err
 	}
-	nodes := int32(min(spec.Nodes, math.MaxInt32)) //nolint:gosec // bounded just here
+	nodes := int32(min(spec.Nodes, math.MaxInt32)) //nolint:gosec // bounded on this line
 	in := &ec2.RunInstancesInput{
-		// All or none: fewer than the minimum are not launched.
+		// All or none: EC2 launches nothing if it has fewer than the minimum.
 		MinCount: &nodes, MaxCount: &nodes,
 		ClientToken: awssdk.String(clientToken(r.cloud.cfg.Deployment, spec.Cluster)),
 		ImageId:     &image.id, InstanceType: types.InstanceType(spec.Offer.InstanceType),
 		SubnetId: &subnet, SecurityGroupIds: []string{group},
 		UserData:            awssdk.String(base64.StdEncoding.EncodeToString(data)),
 		BlockDeviceMappings: []types.BlockDeviceMapping{r.cloud.disk(spec, image)},
-		// Session-bound metadata alone, and none for containers: it has the user data, with the machines' tokens. There
-		// are no keys in it, as the machine has no identity of its own.
+		// Metadata only with a session token, and not for containers: it holds the user data with the machines'
+		// tokens. It holds no keys, because the machine has no identity.
 		MetadataOptions: &types.InstanceMetadataOptionsRequest{
 			HttpEndpoint: types.InstanceMetadataEndpointStateEnabled, HttpTokens: types.HttpTokensStateRequired,
 			HttpPutResponseHopLimit: awssdk.Int32(1),
 		},
-		// a machine that gives up costs nothing more
+		// a machine that shuts itself down costs nothing more
 		InstanceInitiatedShutdownBehavior: types.ShutdownBehaviorTerminate,
 		TagSpecifications:                 r.cloud.tags(spec),
 	}
 	if spec.Offer.Spot {
 		in.InstanceMarketOptions = spotOptions(spec.MaxUSDPerHour)
 	}
-	// Reserved instances are no more than a price: there is nothing to ask for.
+	// A reserved instance changes only the price: the request does not name it.
 	if id := spec.Offer.Reservation; strings.HasPrefix(id, capacityReservation) {
 		in.CapacityReservationSpecification = &types.CapacityReservationSpecification{
 			CapacityReservationTarget: &types.CapacityReservationTarget{CapacityReservationId: &id},
@@ -72,12 +72,12 @@ func (r *region) request(ctx context.Context, spec cloud.LaunchSpec) (*ec2.RunIn
 	return in, nil
 }
 
-// capacityReservation begins the ID of one.
+// capacityReservation is the prefix of a capacity reservation's ID.
 const capacityReservation = "cr-"
 
-// settle has a request follow what the customer's network and policies want.
+// settle applies the settings for the customer's network and policies to a request.
 func (c Config) settle(in *ec2.RunInstancesInput) {
-	if c.NoPublicAddress { // which only an interface can say
+	if c.NoPublicAddress { // only an interface specification can set this
 		in.NetworkInterfaces = []types.InstanceNetworkInterfaceSpecification{{
 			DeviceIndex: awssdk.Int32(0), SubnetId: in.SubnetId, Groups: in.SecurityGroupIds,
 			AssociatePublicIpAddress: awssdk.Bool(false), DeleteOnTermination: awssdk.Bool(true),
@@ -92,14 +92,14 @@ func (c Config) settle(in *ec2.RunInstancesInput) {
 	}
 }
 
-// clientToken is at most 64 characters of ASCII, which is all that EC2 takes.
+// clientToken returns at most 64 ASCII characters, the most that EC2 accepts.
 func clientToken(deployment, cluster string) string {
 	sum := sha256.Sum256([]byte(deployment + "\x00" + cluster))
 	return hex.EncodeToString(sum[:])
 }
 
-// spotOptions asks for spot machines that end for good when they are taken. Without a bid EC2's own limit holds, the
-// on-demand price.
+// spotOptions requests spot machines that end for good when they are interrupted. Without a bid, EC2's own limit
+// applies: the on-demand price.
 func spotOptions(maxUSD float64) *types.InstanceMarketOptionsRequest {
 	o := &types.SpotMarketOptions{
 		SpotInstanceType:             types.SpotInstanceTypeOneTime,
@@ -111,10 +111,10 @@ func spotOptions(maxUSD float64) *types.InstanceMarketOptionsRequest {
 	return &types.InstanceMarketOptionsRequest{MarketType: types.MarketTypeSpot, SpotOptions: o}
 }
 
-// maxTagBytes is the longest value of a tag; in characters of one byte, as tagText leaves.
+// maxTagBytes is the maximum length of a tag's value; tagText leaves only one-byte characters.
 const maxTagBytes = 256
 
-// tags are for the machines, their volumes and the requests for them.
+// tags returns the tags for the machines, their volumes and the requests for them.
 func (c *Cloud) tags(spec cloud.LaunchSpec) []types.TagSpecification {
 	values := maps.Clone(c.cfg.Tags)
 	if values == nil {
@@ -150,7 +150,7 @@ func (c *Cloud) tags(spec cloud.LaunchSpec) []types.TagSpecification {
 	return out
 }
 
-// tagText is what of a text every tag takes.
+// tagText replaces the characters that not every tag accepts, and shortens the text.
 func tagText(s string) string {
 	s = strings.Map(func(r rune) rune {
 		switch {
@@ -162,7 +162,7 @@ func tagText(s string) string {
 	return strings.TrimSpace(s[:min(len(s), maxTagBytes)])
 }
 
-// disk is the root volume: of the size that is asked for, and no smaller than the image.
+// disk returns the root volume: the requested size, and at least the image's size.
 func (c *Cloud) disk(spec cloud.LaunchSpec, image image) types.BlockDeviceMapping {
 	gib := spec.DiskGiB
 	if !(gib > 0) {

@@ -2,9 +2,9 @@ package aws_test
 
 import "testing"
 
-// A machine is put in the capacity reservation that it was planned on. Reserved instances are a price, and nothing is
-// asked for them.
-func TestALaunchIsPutInItsReservation(t *testing.T) {
+// A machine runs on the capacity reservation that it was planned on. For reserved instances the request names nothing,
+// because they are only a price.
+func TestLaunchRequestsReservation(t *testing.T) {
 	w := newWorld(t, nil)
 	for id, want := range map[string]string{"cr-0123": "cr-0123", "ri-t3.micro-us-east-1": "", "": ""} {
 		offer := onDemand
@@ -12,7 +12,7 @@ func TestALaunchIsPutInItsReservation(t *testing.T) {
 		w.launch(w.spec("c-"+id, offer, 1))
 		in := w.proxy.request("RunInstances")
 		if got := in.Get("CapacityReservationSpecification.CapacityReservationTarget.CapacityReservationId"); got != want {
-			t.Errorf("on %q it asks for %q", id, got)
+			t.Errorf("an offer on %q requests %q", id, got)
 		}
 	}
 }

@@ -29,19 +29,19 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// digest is of no agent: nobody runs what these tests launch.
+// digest belongs to no agent: nothing runs on the machines of these tests.
 var digest = strings.Repeat("0123456789abcdef", 4)
 
 var counter atomic.Int64
 
-// world is a deployment of its own on the shared emulator, behind a proxy that misbehaves as it is told.
+// world is a separate deployment on the shared emulator, behind a proxy that can be made to fail.
 type world struct {
 	*testing.T
 	endpoint string // the emulator's own
 	proxy    *proxy
 	cfg      aws.Config
 	aws      *aws.Cloud
-	straight *ec2.Client // past the proxy
+	straight *ec2.Client // bypasses the proxy
 }
 
 func newWorld(t *testing.T, change func(*aws.Config)) *world {
@@ -60,14 +60,14 @@ func newWorld(t *testing.T, change func(*aws.Config)) *world {
 	return w
 }
 
-// sdk is the configuration of a client that goes through the proxy, and does not wait before it repeats a call.
+// sdk is the configuration of a client that goes through the proxy and retries without waiting.
 func (w *world) sdk() awssdk.Config {
 	sdk := emulator.Config(w.proxy.URL)
 	sdk.Retryer = func() awssdk.Retryer { return hasty{awssdk.NopRetryer{}} }
 	return sdk
 }
 
-// hasty repeats a failed call once, at once.
+// hasty retries a failed call once, immediately.
 type hasty struct{ awssdk.NopRetryer }
 
 func (hasty) IsErrorRetryable(error) bool                  { return true }
@@ -113,7 +113,7 @@ func (w *world) terminate(cluster string) {
 	}
 }
 
-// instances are the deployment's, as the emulator itself has them.
+// instances lists the deployment's machines directly from the emulator.
 func (w *world) instances(ctx context.Context, region string) ([]types.Instance, error) {
 	pages := ec2.NewDescribeInstancesPaginator(w.straight, &ec2.DescribeInstancesInput{
 		Filters: []types.Filter{{Name: awssdk.String("tag:tradewind:deployment"), Values: []string{w.cfg.Deployment}}},
@@ -131,7 +131,7 @@ func (w *world) instances(ctx context.Context, region string) ([]types.Instance,
 	return all, nil
 }
 
-// left counts the machines that cost.
+// left counts the machines that cost money.
 func (w *world) left(region string) int {
 	w.Helper()
 	n, err := w.leftIn(w.Context(), region)
@@ -154,7 +154,7 @@ func (w *world) leftIn(ctx context.Context, region string) (int, error) {
 	return n, err
 }
 
-// proxy stands between the driver and the emulator. Its rules see each EC2 request by its action.
+// proxy sits between the driver and the emulator. Its rules match each EC2 request by its action.
 type proxy struct {
 	*httptest.Server
 	launches sync.Mutex
@@ -164,11 +164,11 @@ type proxy struct {
 	last     map[string]url.Values
 }
 
-// rule is what happens to requests of an action ("" is any).
+// rule changes what happens to requests of an action ("" is any).
 type rule struct {
 	action string
 	region string
-	times  int // how often it still applies; negative is always
+	times  int // how many more requests it applies to; negative is always
 	act    func(w http.ResponseWriter, r *http.Request, forward func(http.ResponseWriter))
 }
 
@@ -188,7 +188,7 @@ func newProxy(t *testing.T, target string) *proxy {
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		form, _ := url.ParseQuery(string(body))
 		forward := func(w http.ResponseWriter) {
-			if form.Get("Action") == "RunInstances" { // moto's generator of addresses serves one thread at a time
+			if form.Get("Action") == "RunInstances" { // moto's address generator is not safe for concurrent use
 				p.launches.Lock()
 				defer p.launches.Unlock()
 			}
@@ -204,7 +204,7 @@ func newProxy(t *testing.T, target string) *proxy {
 	return p
 }
 
-// match notes a request and returns the rule that it falls under.
+// match records a request and returns the rule for it.
 func (p *proxy) match(r *http.Request, form url.Values) *rule {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -241,7 +241,7 @@ func (p *proxy) request(action string) url.Values {
 	return p.last[action]
 }
 
-// refuse answers the next requests of an action with an error as EC2 writes it.
+// refuse answers the next requests of an action with an error in EC2's format.
 func (p *proxy) refuse(action string, times int, code, message string, status int, header http.Header) {
 	p.add(&rule{action: action, times: times, act: func(w http.ResponseWriter, _ *http.Request, _ func(http.ResponseWriter)) {
 		writeError(w, code, message, status, header)
@@ -258,7 +258,7 @@ func writeError(w http.ResponseWriter, code, message string, status int, header 
 	fmt.Fprintf(w, `<?xml version="1.0" encoding="UTF-8"?><Response><Errors><Error><Code>%s</Code><Message>%s</Message></Error></Errors><RequestID>r-1</RequestID></Response>`, code, text.String())
 }
 
-// lose has the emulator do what the next requests of an action ask for, and nobody hear of it.
+// lose lets the emulator carry out the next requests of an action, and drops the answers.
 func (p *proxy) lose(action string, times int) {
 	p.add(&rule{action: action, times: times, act: func(w http.ResponseWriter, _ *http.Request, forward func(http.ResponseWriter)) {
 		forward(httptest.NewRecorder())
@@ -274,7 +274,7 @@ func hijack(w http.ResponseWriter) {
 	}
 }
 
-// refusals are what EC2 answers to a launch for each kind of failure.
+// refusals are EC2's answers to a launch for each kind of failure.
 var refusals = map[cloud.Kind]struct {
 	code   string
 	status int
@@ -287,7 +287,7 @@ var refusals = map[cloud.Kind]struct {
 	cloud.Invalid:   {"InvalidParameterValue", 400},
 }
 
-// failLaunch has the next RunInstances fail with an error of a kind.
+// failLaunch makes the next RunInstances fail with an error of a kind.
 func (p *proxy) failLaunch(want *cloud.Error) {
 	header := http.Header{}
 	if want.RetryAfter > 0 {
@@ -297,7 +297,7 @@ func (p *proxy) failLaunch(want *cloud.Error) {
 	p.refuse("RunInstances", 1, r.code, want.Message, r.status, header)
 }
 
-// drop ends a rule.
+// drop disables a rule.
 func (p *proxy) drop(r *rule) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

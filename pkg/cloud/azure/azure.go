@@ -24,38 +24,38 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
 
-// Config is what the driver needs to know. Deployment, Subscription, Regions and Credential are required.
+// Config is the driver's configuration. Deployment, Subscription, Regions and Credential are required.
 type Config struct {
-	// Deployment is the name that everything launched is tagged with, and all that is seen and terminated.
+	// Deployment is the name in the tag of everything launched. The driver sees and terminates only what has this tag.
 	Deployment   string
 	Subscription string
-	// ResourceGroup is where all machines are made, in whichever region; Deployment when empty.
+	// ResourceGroup contains all machines, in all regions; Deployment when empty.
 	ResourceGroup string
-	// Regions are all in which machines may be made.
+	// Regions are all regions in which machines may be made.
 	Regions []string
 	Agents  driver.Agents
-	// Images are used instead of Ubuntu's where a task names none, by class of machine (amd64, arm64, amd64-gpu,
-	// amd64-gen1): PUBLISHER:OFFER:SKU:VERSION, or the ID of an image.
+	// Images replace the default Ubuntu images for tasks that name none, by class of machine (amd64, arm64,
+	// amd64-gpu, amd64-gen1): PUBLISHER:OFFER:SKU:VERSION, or the ID of an image.
 	Images map[string]string
-	// Subnets are used instead of one that the driver makes, by region: their IDs.
+	// Subnets are the IDs of existing subnets by region; the driver makes one in other regions.
 	Subnets map[string]string
-	// Tags are put on everything, for policies that ask for some.
+	// Tags are put on everything, for subscriptions whose policies require tags.
 	Tags map[string]string
-	// Environment is put in the environment of agents.
+	// Environment is added to the environment of agents.
 	Environment map[string]string
-	// DiskGiB is the root disk of a machine that asks for none; 30 when 0.
+	// DiskGiB is the root disk of a machine whose spec sets no size; 30 when 0.
 	DiskGiB float64
-	// NoPublicAddress makes machines that have none: their subnet has to have another way out.
+	// NoPublicAddress makes machines without a public address: their subnet needs another way out.
 	NoPublicAddress bool
-	// Graves remember terminated clusters; in this process's memory when nil.
+	// Graves remember terminated clusters; if nil, in this process's memory.
 	Graves     driver.Graves
 	Log        *slog.Logger
 	Credential azcore.TokenCredential
-	// Options name another cloud of Azure's, or a transport; nil is for the public one.
+	// Options select another Azure cloud, or a transport; nil is the public cloud.
 	Options *arm.ClientOptions
 }
 
-// Times that calls may take, so that an API that does not answer holds up nothing for long.
+// Time limits of calls, so that an API that does not answer delays the others only briefly.
 const (
 	readWithin   = 20 * time.Second
 	writeWithin  = 30 * time.Second
@@ -63,16 +63,17 @@ const (
 	undoWithin   = 20 * time.Second
 )
 
-// maxRetryDelay bounds what the SDK waits by itself before it repeats a read: what is asked for longer is told.
+// maxRetryDelay is the longest wait of the SDK before it retries a read. If Azure asks for a longer wait, the driver
+// returns the error.
 const maxRetryDelay = 3 * time.Second
 
-// Cloud is a subscription as the broker sees it. It implements cloud.Cloud.
+// Cloud is an Azure subscription. It implements cloud.Cloud.
 type Cloud struct {
 	cfg    Config
 	log    *slog.Logger
 	graves driver.Graves
 	locks  driver.Locks
-	pause  time.Duration // between two looks at what takes its time
+	pause  time.Duration // between two polls
 	now    func() time.Time
 
 	raw       *arm.Client
@@ -89,11 +90,11 @@ type Cloud struct {
 	subscriptions *armsubscriptions.Client
 
 	mu      sync.Mutex
-	whole   map[string]bool              // clusters that this process has seen whole
-	subnets map[string]string            // by region, of those known to be there
-	zones   map[string]map[string]string // by region: physical zone -> logical one
-	first   map[string]bool              // machine types that were found to boot the first generation alone
-	swept   time.Time                    // when the deployment was last swept
+	whole   map[string]bool              // clusters that this process has seen with all machines
+	subnets map[string]string            // known subnets, by region
+	zones   map[string]map[string]string // by region: physical zone -> logical zone
+	first   map[string]bool              // machine types that were found to boot only first-generation images
+	swept   time.Time                    // time of the last sweep of the deployment
 }
 
 var (
@@ -101,10 +102,10 @@ var (
 	_ driver.Checker = (*Cloud)(nil)
 )
 
-// ErrConfig says that a Config lacks something.
+// ErrConfig means that a Config is incomplete.
 var ErrConfig = errors.New("azure")
 
-// New makes the driver. It calls nobody, and fails with ErrConfig.
+// New makes the driver. It makes no calls, and fails with ErrConfig.
 func New(cfg Config) (*Cloud, error) {
 	switch {
 	case cfg.Deployment == "":
@@ -139,13 +140,13 @@ func New(cfg Config) (*Cloud, error) {
 	return c, nil
 }
 
-// connect makes the clients, which share their connections.
+// connect makes the clients, which share connections.
 func (c *Cloud) connect() error {
 	o := arm.ClientOptions{}
 	if c.cfg.Options != nil {
 		o = *c.cfg.Options
 	}
-	o.DisableRPRegistration = true // whoever sets up registers; the driver may not
+	o.DisableRPRegistration = true // setup registers the providers; the driver may not
 	if o.Retry.MaxRetries == 0 {
 		o.Retry = policy.RetryOptions{MaxRetries: 2, MaxRetryDelay: maxRetryDelay}
 	}
@@ -167,22 +168,22 @@ func (c *Cloud) connect() error {
 // Name implements cloud.Cloud.
 func (c *Cloud) Name() string { return Name }
 
-// Regions are those in which machines may be made.
+// Regions returns the regions in which machines may be made.
 func (c *Cloud) Regions() []string { return slices.Clone(c.cfg.Regions) }
 
-// SKUs lists the machine types and Usage the quotas of a region, for whoever refreshes the catalogue.
+// SKUs returns the client that lists a region's machine types, for refreshing the catalogue.
 func (c *Cloud) SKUs() *armcompute.ResourceSKUsClient { return c.skus }
 
-// Usage is the client of the region's quotas.
+// Usage returns the client that lists a region's quotas.
 func (c *Cloud) Usage() *armcompute.UsageClient { return c.usage }
 
-// once has the SDK not repeat a call: whoever repeats it looks first what became of it.
+// once disables the SDK's retries of a call: the caller first checks the outcome, then retries.
 func once(ctx context.Context) context.Context {
 	return policy.WithRetryOptions(ctx, policy.RetryOptions{MaxRetries: -1})
 }
 
-// prefix is how all names of the deployment begin, and base those of a cluster. Machines are found by them, in a group
-// that others may use as well.
+// prefix begins all names of the deployment, and base those of a cluster. The names identify its machines in a group
+// that others may use too.
 func (c *Cloud) prefix() string { return "tw-" + short(c.cfg.Deployment, 8) }
 
 func (c *Cloud) base(cluster string) string {
@@ -198,14 +199,14 @@ func short(s string, n int) string {
 	return hex.EncodeToString(sum[:])[:n]
 }
 
-// idOf is the ID of a resource in the deployment's group.
+// idOf returns the ID of a resource in the deployment's group.
 func (c *Cloud) idOf(kind, name string) string {
 	return fmt.Sprintf("/subscriptions/%s/resourceGroups/%s/providers/%s/%s", c.cfg.Subscription, c.cfg.ResourceGroup,
 		kind, name)
 }
 
-// zone is the number that the subscription has for a zone of an offer: "2", or eastus-az3, which is called something
-// else in each subscription. It is empty where the offer is of the whole region.
+// zone returns the subscription's number for an offer's zone. The offer has the number ("2") or the physical zone
+// (eastus-az3), which has another number in each subscription. It is empty if the offer is for the whole region.
 func (c *Cloud) zone(ctx context.Context, o apitypes.Offer) (string, error) {
 	if o.Zone == "" || len(o.Zone) == 1 {
 		return o.Zone, nil
@@ -232,7 +233,7 @@ func (c *Cloud) zone(ctx context.Context, o apitypes.Offer) (string, error) {
 	return logical, nil
 }
 
-// locations are the regions of the subscription, with their zones: physical -> logical.
+// locations returns the regions of the subscription, with their zones: physical -> logical.
 func (c *Cloud) locations(ctx context.Context) (map[string]map[string]string, error) {
 	all := map[string]map[string]string{}
 	pages := c.subscriptions.NewListLocationsPager(c.cfg.Subscription, nil)
@@ -254,7 +255,7 @@ func (c *Cloud) locations(ctx context.Context) (map[string]map[string]string, er
 	return all, nil
 }
 
-// text is what a pointer of the SDK's points to, or nothing.
+// text returns the string that an SDK pointer points to; "" if it is nil.
 func text[T ~string](p *T) string {
 	if p == nil {
 		return ""

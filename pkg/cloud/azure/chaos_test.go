@@ -12,11 +12,11 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// mishaps are what happens to a subscription, each by its dice.
+// mishaps makes random trouble in a subscription.
 func mishaps(r *rand.Rand, w *world) {
 	kinds := []string{"PUT machine", "DELETE machine", "GET machine", "GET machines", "GET operation", "PUT resource", "GET resources", "DELETE resource"}
 	faults := []*arm.Fault{
-		nil, nil, nil, // the answer gets lost
+		nil, nil, nil, // a lost answer
 		{Status: http.StatusInternalServerError, Code: "InternalServerError", Message: "oops"},
 		{Status: http.StatusTooManyRequests, Code: "TooManyRequests", Message: "slow down", RetryAfter: time.Second},
 		{Status: http.StatusConflict, Code: "AnotherOperationInProgress", Message: "wait"},
@@ -32,16 +32,16 @@ func mishaps(r *rand.Rand, w *world) {
 	w.arm.Lag(r.IntN(3))
 }
 
-// Whatever happens on the way: a launch that succeeds has each machine once, and after everything was terminated, by
-// processes that know nothing of each other, nothing is left.
-func TestChaosLeavesNothingBehind(t *testing.T) {
+// In spite of all failures, a successful launch returns each machine once, and after other processes have terminated
+// everything, nothing is left.
+func TestRandomFailuresLeaveNothingBehind(t *testing.T) {
 	for seed := range uint64(25) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 1))
 			w := newWorld(t, arm.Config{Page: 3}, nil)
 			mishaps(r, w)
 			const clusters = 4
-			ends := make([]bool, clusters) // terminated while it is launched
+			ends := make([]bool, clusters) // terminated during the launch
 			for i := range ends {
 				ends[i] = r.IntN(3) == 0
 			}
@@ -86,7 +86,8 @@ func TestChaosLeavesNothingBehind(t *testing.T) {
 				until("terminate", func() error { return last.Terminate(t.Context(), fmt.Sprint("c", i)) })
 			}
 			w.arm.Settle()
-			// Lists may lag: a machine whose first is gone is then seen by the next look alone, as reconcile has it.
+			// Lists may lag: a machine whose rank 0 no longer exists is found only by the next listing, as in
+			// reconcile.
 			for range 3 {
 				var machines []cloud.Machine
 				until("list", func() (err error) { machines, err = last.Machines(t.Context(), ""); return err })

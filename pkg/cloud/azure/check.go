@@ -19,8 +19,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
 
-// Actions are the rights that the driver needs in its resource group. Those on networks are needed once a region, and
-// not where Config.Subnets names one of its own, but for join.
+// Actions are the rights that the driver needs in its resource group. The network rights are needed once per region;
+// regions with a subnet in Config.Subnets need only join.
 func Actions() []string {
 	return []string{
 		"Microsoft.Compute/virtualMachines/read", "Microsoft.Compute/virtualMachines/write",
@@ -37,10 +37,10 @@ func Actions() []string {
 	}
 }
 
-// Providers are the namespaces that the subscription has to be registered for.
+// Providers are the resource providers for which the subscription must be registered.
 func Providers() []string { return []string{"Microsoft.Compute", "Microsoft.Network"} }
 
-// maxSkew is how far the clock may be off before that is told.
+// maxSkew is the largest difference of the clocks that is not reported.
 const maxSkew = 5 * time.Minute
 
 // Check implements driver.Checker.
@@ -57,7 +57,7 @@ func (c *Cloud) Check(ctx context.Context) (driver.Report, error) {
 	return r, ctx.Err()
 }
 
-// checkIdentity asks for a token and reads whose it is. It is not checked: Azure does that.
+// checkIdentity gets a token and reads its owner. It does not verify the token: Azure does that.
 func (c *Cloud) checkIdentity(ctx context.Context, r *driver.Report) bool {
 	call, cancel := context.WithTimeout(ctx, readWithin)
 	defer cancel()
@@ -65,7 +65,7 @@ func (c *Cloud) checkIdentity(ctx context.Context, r *driver.Report) bool {
 		policy.TokenRequestOptions{Scopes: []string{c.audience() + "/.default"}})
 	if err != nil {
 		r.Missing = append(r.Missing,
-			driver.Lack{What: "no token of Azure's: " + firstLine(err.Error()), Mend: "az login", Fatal: true})
+			driver.Lack{What: "Azure gives no token: " + firstLine(err.Error()), Mend: "az login", Fatal: true})
 		return false
 	}
 	r.Identity = Whose(token.Token)
@@ -83,8 +83,8 @@ func (c *Cloud) audience() string {
 	return "https://management.core.windows.net"
 }
 
-// Whose reads from an access token whom Azure takes its bearer for: a user's name, or an application's ID. It is empty
-// where the token does not say.
+// Whose returns the owner in an access token: a user's name, or an application's ID. It is empty if the token
+// contains neither.
 func Whose(token string) string {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
@@ -107,7 +107,7 @@ func Whose(token string) string {
 	return cmp.Or(claims.UPN, claims.Unique, claims.Name, claims.App, claims.Object)
 }
 
-// checkSubscription asks for the subscription, and what time it is there.
+// checkSubscription gets the subscription, and compares the clocks.
 func (c *Cloud) checkSubscription(ctx context.Context, r *driver.Report) bool {
 	var response *http.Response
 	call, cancel := context.WithTimeout(policy.WithCaptureResponse(ctx, &response), readWithin)
@@ -126,7 +126,7 @@ func (c *Cloud) checkSubscription(ctx context.Context, r *driver.Report) bool {
 		r.Missing = append(r.Missing, lack)
 		return err == nil
 	case err != nil:
-		r.Missing = append(r.Missing, c.lack("the subscription cannot be seen", err))
+		r.Missing = append(r.Missing, c.lack("the subscription cannot be read", err))
 		return false
 	case text(out.State) != "Enabled" && text(out.State) != "Warned" && text(out.State) != "PastDue":
 		r.Missing = append(r.Missing, driver.Lack{What: "the subscription is " + text(out.State), Fatal: true,
@@ -136,7 +136,7 @@ func (c *Cloud) checkSubscription(ctx context.Context, r *driver.Report) bool {
 	return true
 }
 
-// skewOf is how far this machine's clock is ahead of Azure's.
+// skewOf returns how far this machine's clock is ahead of Azure's.
 func (c *Cloud) skewOf(response *http.Response) time.Duration {
 	if response == nil {
 		return 0
@@ -155,7 +155,7 @@ func (c *Cloud) checkProviders(ctx context.Context, r *driver.Report) {
 		cancel()
 		if err != nil {
 			r.Missing = append(r.Missing,
-				c.lack("whether the subscription is registered for "+name+" cannot be seen", err))
+				c.lack("the subscription's registration for "+name+" cannot be read", err))
 		} else if state := text(out.RegistrationState); state != "Registered" {
 			r.Missing = append(r.Missing, driver.Lack{Fatal: true,
 				What: "the subscription is not registered for " + name,
@@ -169,12 +169,13 @@ func (c *Cloud) checkGroup(ctx context.Context, r *driver.Report) bool {
 	defer cancel()
 	_, err := c.groups.Get(call, c.cfg.ResourceGroup, nil)
 	if err != nil {
-		r.Missing = append(r.Missing, c.lack("the resource group cannot be seen", err))
+		r.Missing = append(r.Missing, c.lack("the resource group cannot be read", err))
 	}
 	return err == nil
 }
 
-// permissions are what one may do in the group, and what of it not ("Permissions: List For Resource Group").
+// permissions are the caller's rights in the group, and the exceptions from them ("Permissions: List For Resource
+// Group").
 type permissions struct {
 	Value []struct {
 		Actions    []string `json:"actions"`
@@ -182,7 +183,7 @@ type permissions struct {
 	} `json:"value"`
 }
 
-// allow says whether an action is among what is permitted.
+// allow reports whether an action is permitted.
 func (p permissions) allow(action string) bool {
 	for _, one := range p.Value {
 		if slices.ContainsFunc(one.Actions, func(a string) bool { return covers(a, action) }) &&
@@ -193,7 +194,7 @@ func (p permissions) allow(action string) bool {
 	return false
 }
 
-// covers says whether a pattern with * takes an action, whatever the case.
+// covers reports whether a pattern with * matches an action; case does not matter.
 func covers(pattern, action string) bool {
 	parts := strings.Split(strings.ToLower(pattern), "*")
 	rest, ok := strings.CutPrefix(strings.ToLower(action), parts[0])
@@ -213,14 +214,14 @@ func covers(pattern, action string) bool {
 	return rest == ""
 }
 
-// checkRights compares what the driver needs with what it may.
+// checkRights compares the rights that the driver needs with those that it has.
 func (c *Cloud) checkRights(ctx context.Context, r *driver.Report) {
 	var may permissions
 	err := c.ask(ctx, fmt.Sprintf("/subscriptions/%s/resourcegroups/%s/providers/Microsoft.Authorization/permissions",
 		c.cfg.Subscription, c.cfg.ResourceGroup), "2022-04-01", &may)
 	if err != nil {
-		l := c.lack("what one may do in the resource group cannot be seen", err)
-		l.Fatal = false // launches tell
+		l := c.lack("the rights in the resource group cannot be read", err)
+		l.Fatal = false // launches report missing rights
 		r.Missing = append(r.Missing, l)
 		return
 	}
@@ -236,7 +237,7 @@ func (c *Cloud) checkRights(ctx context.Context, r *driver.Report) {
 	}
 }
 
-// ask gets a document that the SDK's clients at hand have no call for.
+// ask gets a document for which the SDK's linked clients have no call.
 func (c *Cloud) ask(ctx context.Context, path, version string, into any) error {
 	return c.askFor(ctx, path, url.Values{"api-version": {version}}, into)
 }
@@ -262,7 +263,7 @@ func (c *Cloud) askFor(ctx context.Context, path string, query url.Values, into 
 func (c *Cloud) checkRegions(ctx context.Context, r *driver.Report) {
 	all, err := c.locations(ctx)
 	if err != nil {
-		r.Missing = append(r.Missing, c.lack("the subscription's regions cannot be seen", err))
+		r.Missing = append(r.Missing, c.lack("the subscription's regions cannot be read", err))
 		return
 	}
 	mend := "az account list-locations --query '[].name' --subscription " + c.cfg.Subscription
@@ -276,11 +277,11 @@ func (c *Cloud) checkRegions(ctx context.Context, r *driver.Report) {
 	}
 	if len(r.Regions) == 0 {
 		r.Missing = append(r.Missing,
-			driver.Lack{What: "there is no region to buy in", Fatal: true, Mend: mend})
+			driver.Lack{What: "the subscription has none of the configured regions", Fatal: true, Mend: mend})
 	}
 }
 
-// quotas of vCPUs that every machine counts against: on demand, and on the spot.
+// Names of the vCPU quotas against which every machine counts: on-demand and spot.
 const (
 	quotaCores = "cores"
 	quotaSpot  = "lowPriorityCores"
@@ -290,7 +291,7 @@ func (c *Cloud) checkQuotas(ctx context.Context, r *driver.Report) {
 	for _, region := range r.Regions {
 		quotas, err := c.Quotas(ctx, region)
 		if err != nil {
-			r.Missing = append(r.Missing, c.lack("the quotas of "+region+" cannot be seen", err))
+			r.Missing = append(r.Missing, c.lack("the quotas of "+region+" cannot be read", err))
 			continue
 		}
 		r.Quotas = append(r.Quotas, quotas...)
@@ -312,7 +313,7 @@ func (c *Cloud) checkQuotas(ctx context.Context, r *driver.Report) {
 	}
 }
 
-// Quotas are the limits of a region, in vCPUs and in machines; those that nothing can be bought of are among them.
+// Quotas returns the limits of a region, in vCPUs and machines, including those that are 0.
 func (c *Cloud) Quotas(ctx context.Context, region string) ([]driver.Quota, error) {
 	var all []driver.Quota
 	pages := c.usage.NewListPager(region, nil)
@@ -338,7 +339,7 @@ func (c *Cloud) Quotas(ctx context.Context, region string) ([]driver.Quota, erro
 	return all, nil
 }
 
-// lack says what Azure refused, in its own words, and what mends it.
+// lack reports what Azure refused, with its own message and the command that fixes it.
 func (c *Cloud) lack(what string, err error) driver.Lack {
 	l := driver.Lack{What: what + ": " + words(err), Fatal: true}
 	var code string
@@ -361,10 +362,11 @@ func (c *Cloud) lack(what string, err error) driver.Lack {
 	return l
 }
 
-// Unknown is what Azure does not say of what the subscription, or its directory, has already, with the role that would
-// show it: at a scope, or in the subscription. Nothing of it is used then, and machines are bought.
+// Unknown reports that the existing capacity of the subscription or its directory could not be read, and which role
+// allows it, at a scope or in the subscription. The broker does not use that capacity then, and buys machines
+// instead.
 func (c *Cloud) Unknown(what, role, scope string, err error) driver.Lack {
-	l := c.lack(what+" is not known", err)
+	l := c.lack(what+" is unknown", err)
 	l.Fatal = false
 	if e := asError(err); e != nil && strings.HasSuffix(e.Code, "AuthorizationFailed") {
 		l.Mend = fmt.Sprintf("az role assignment create --assignee WHO --role '%s' --scope %s", role,
@@ -373,7 +375,8 @@ func (c *Cloud) Unknown(what, role, scope string, err error) driver.Lack {
 	return l
 }
 
-// grant is the command that gives somebody what the driver needs; it is less where a role of one's own has Actions.
+// grant returns the command that gives someone the rights that the driver needs; a custom role with Actions grants
+// less.
 func (c *Cloud) grant(who string) string {
 	return fmt.Sprintf(
 		"az role assignment create --assignee %s --role Contributor --scope /subscriptions/%s/resourceGroups/%s",
@@ -383,7 +386,7 @@ func (c *Cloud) grant(who string) string {
 	)
 }
 
-// words are the cloud's own.
+// words returns the cloud's own message.
 func words(err error) string {
 	if e := asError(err); e != nil {
 		return firstLine(strings.TrimPrefix(e.Code+": "+e.Message, ": "))

@@ -22,7 +22,7 @@ func (w *world) check() driver.Report {
 	return r
 }
 
-func TestASubscriptionThatIsReadyLacksNothing(t *testing.T) {
+func TestCheckOfReadySubscription(t *testing.T) {
 	w := newWorld(t, arm.Config{Limits: map[string]int{"cores": 100, "lowPriorityCores": 10}}, nil)
 	w.launch(spec("a", onDemand, 1))
 	r := w.check()
@@ -34,7 +34,7 @@ func TestASubscriptionThatIsReadyLacksNothing(t *testing.T) {
 	}
 }
 
-func TestWhatIsMissingIsNamedWithWhatMendsIt(t *testing.T) {
+func TestCheckReportsWhatIsMissing(t *testing.T) {
 	for name, c := range map[string]struct {
 		spoil      func(*world)
 		what, mend string
@@ -45,15 +45,15 @@ func TestWhatIsMissingIsNamedWithWhatMendsIt(t *testing.T) {
 			w.cfg.Credential = arm.Credential{Err: errors.New("AADSTS700082: the refresh token has expired\nTrace ID: 1")}
 		},
 			"AADSTS700082: the refresh token has expired", "az login", true},
-		"a token of nobody's":           {func(w *world) { w.cfg.Credential = arm.Credential{Token: "a.b.c"} }, "InvalidAuthenticationToken", "az login", true},
-		"no rights at all":              {func(w *world) { w.arm.Deny("*") }, "does not have authorization", "az role assignment create", true},
-		"no right to write":             {func(w *world) { w.arm.Deny("Microsoft.Compute/virtualMachines/write") }, "Microsoft.Compute/virtualMachines/write", "az role assignment create --assignee ada@example.com", true},
-		"no right to see which one has": {func(w *world) { w.arm.Deny("Microsoft.Authorization/permissions/read") }, "what one may do in the resource group cannot be seen", "az role assignment create", false},
-		"not registered":                {func(w *world) { w.arm.Unregister("Microsoft.Network") }, "not registered for Microsoft.Network", "az provider register --namespace Microsoft.Network", true},
-		"no group":                      {func(w *world) { w.arm.RemoveGroup() }, "ResourceGroupNotFound", "az group create --name tradewind --location eastus", true},
-		"no such region":                {func(w *world) { w.cfg.Regions = []string{"eastus", "marsnorth"} }, "no region marsnorth", "az account list-locations", false},
-		"a quota of nothing":            {func(w *world) { w.arm.Limit("lowPriorityCores", 0) }, "lowPriorityCores of eastus is 0", "az quota update", false},
-		"a clock that is off":           {func(w *world) { w.arm.Skew(10 * time.Minute) }, "The access token expiry UTC time", "timedatectl set-ntp true", true},
+		"an invalid token":            {func(w *world) { w.cfg.Credential = arm.Credential{Token: "a.b.c"} }, "InvalidAuthenticationToken", "az login", true},
+		"no rights at all":            {func(w *world) { w.arm.Deny("*") }, "does not have authorization", "az role assignment create", true},
+		"no right to write":           {func(w *world) { w.arm.Deny("Microsoft.Compute/virtualMachines/write") }, "Microsoft.Compute/virtualMachines/write", "az role assignment create --assignee ada@example.com", true},
+		"no right to read the rights": {func(w *world) { w.arm.Deny("Microsoft.Authorization/permissions/read") }, "the rights in the resource group cannot be read", "az role assignment create", false},
+		"not registered":              {func(w *world) { w.arm.Unregister("Microsoft.Network") }, "not registered for Microsoft.Network", "az provider register --namespace Microsoft.Network", true},
+		"no group":                    {func(w *world) { w.arm.RemoveGroup() }, "ResourceGroupNotFound", "az group create --name tradewind --location eastus", true},
+		"no such region":              {func(w *world) { w.cfg.Regions = []string{"eastus", "marsnorth"} }, "no region marsnorth", "az account list-locations", false},
+		"a quota of 0":                {func(w *world) { w.arm.Limit("lowPriorityCores", 0) }, "lowPriorityCores of eastus is 0", "az quota update", false},
+		"a clock that is off":         {func(w *world) { w.arm.Skew(10 * time.Minute) }, "The access token expiry UTC time", "timedatectl set-ntp true", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, arm.Config{Limits: map[string]int{"cores": 10}}, nil)
@@ -69,8 +69,8 @@ func TestWhatIsMissingIsNamedWithWhatMendsIt(t *testing.T) {
 	}
 }
 
-// A clock that is off by ten minutes is told of, also where Azure still believes the token.
-func TestAClockThatIsOffIsToldOf(t *testing.T) {
+// A clock that is ten minutes off is reported, even if Azure still accepts the token.
+func TestCheckReportsClockSkew(t *testing.T) {
 	w := newWorld(t, arm.Config{}, nil)
 	c := w.driver(w.cfg)
 	c.Later(10 * time.Minute)

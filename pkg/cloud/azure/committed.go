@@ -10,23 +10,24 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v8"
 )
 
-// benefitsVersion is that of Microsoft.BillingBenefits and of Microsoft.Capacity, whose last that is no preview it is.
+// benefitsVersion is the API version of Microsoft.BillingBenefits and Microsoft.Capacity, the latest that is not a
+// preview.
 const benefitsVersion = "2022-11-01"
 
-// mostBenefits bounds the pages of what a directory has bought.
+// mostBenefits is the maximum number of pages that are read of the directory's purchases.
 const mostBenefits = 100
 
-// SavingsPlan is a commitment to pay so much an hour for machines of any type, in any region.
+// SavingsPlan is a commitment to pay an hourly amount for machines of any type, in any region.
 type SavingsPlan struct {
-	ID         string // the plan's own, without its order
+	ID         string // the plan's ID, without its order
 	USDPerHour float64
-	Years      int // that it is for, by which its rates are: 1 or 3
+	Years      int // term, which determines its rates: 1 or 3
 	Until      time.Time
-	// Used is which share of it was used in the last day, of all that it is for; below 0 is not known.
+	// Used is the share of its whole scope that was used in the last day; below 0 is unknown.
 	Used float64
 }
 
-// savingsPlan is one as "Savings Plan - List All" tells it.
+// savingsPlan is a plan as returned by "Savings Plan - List All".
 type savingsPlan struct {
 	ID  string `json:"id"`
 	SKU struct {
@@ -48,13 +49,13 @@ type savingsPlan struct {
 	} `json:"properties"`
 }
 
-// appliedScope is what a benefit is for, where that is no more than a subscription.
+// appliedScope is the subscription or resource group to which a benefit is limited.
 type appliedScope struct {
 	Subscription  string `json:"subscriptionId"`
 	ResourceGroup string `json:"resourceGroupId"`
 }
 
-// utilization is how much of a benefit was used, in per cent, by days.
+// utilization is how much of a benefit was used, in per cent, over some days.
 type utilization struct {
 	Aggregates []struct {
 		Grain     float64 `json:"grain"`
@@ -64,7 +65,7 @@ type utilization struct {
 	} `json:"aggregates"`
 }
 
-// lastDay is which share was used in the last day; below 0 is not known.
+// lastDay returns the share that was used in the last day; below 0 is unknown.
 func (u utilization) lastDay() float64 {
 	for _, a := range u.Aggregates {
 		if a.Grain == 1 && strings.EqualFold(a.GrainUnit, "days") && strings.EqualFold(a.ValueUnit, "percentage") {
@@ -74,8 +75,8 @@ func (u utilization) lastDay() float64 {
 	return -1
 }
 
-// forUs says whether a benefit is for machines of the deployment. One for a management group may be: which
-// subscriptions are in it is not asked.
+// forUs reports whether a benefit is for machines of the deployment. For a management group it returns false, because
+// it is not known which subscriptions are in it.
 func (c *Cloud) forUs(scopeType string, s appliedScope) bool {
 	switch scopeType {
 	case "Shared":
@@ -88,8 +89,8 @@ func (c *Cloud) forUs(scopeType string, s appliedScope) bool {
 	return false
 }
 
-// SavingsPlans are those in force that are for machines of the deployment, as far as one may see them: they belong to
-// the directory, not to the subscription, so that whoever has no right there sees none, or is refused.
+// SavingsPlans returns the active savings plans for machines of the deployment. They belong to the directory, not to
+// the subscription: a caller without rights there sees none, or gets an error.
 func (c *Cloud) SavingsPlans(ctx context.Context) ([]SavingsPlan, error) {
 	return inForce(ctx, c, "/providers/Microsoft.BillingBenefits/savingsPlans", c.savingsPlan)
 }
@@ -114,7 +115,7 @@ func (c *Cloud) savingsPlan(p *savingsPlan) (one SavingsPlan, ok bool) {
 	return one, true
 }
 
-// inForce are the benefits of a list that read takes for such as are of use.
+// inForce lists the benefits for which read returns ok.
 func inForce[T, B any](ctx context.Context, c *Cloud, path string, read func(*T) (B, bool)) (all []B, err error) {
 	err = list(ctx, c, path, url.Values{}, func(t *T) {
 		if one, ok := read(t); ok {
@@ -124,8 +125,8 @@ func inForce[T, B any](ctx context.Context, c *Cloud, path string, read func(*T)
 	return all, err
 }
 
-// list tells each element of a list, of all its pages, that the SDK's clients at hand have no call for. Errors are
-// typed.
+// list calls each for every element of a list, on all pages, for which the SDK's linked clients have no call. Errors
+// are *cloud.Error.
 func list[T any](ctx context.Context, c *Cloud, path string, query url.Values, each func(*T)) error {
 	query.Set("api-version", benefitsVersion)
 	for range mostBenefits {
@@ -144,15 +145,15 @@ func list[T any](ctx context.Context, c *Cloud, path string, query url.Values, e
 		}
 		u, err := url.Parse(page.Next)
 		if err != nil {
-			return fmt.Errorf("%s: the next page is at %.100q", path, page.Next)
+			return fmt.Errorf("%s: invalid address of the next page: %.100q", path, page.Next)
 		}
-		path, query = u.Path, u.Query() // of the same host, whatever it says: the token goes there
+		path, query = u.Path, u.Query() // always on the same host, because the token is sent there
 	}
 	return fmt.Errorf("%s: more than %d pages", path, mostBenefits)
 }
 
-// Reservation is a number of machines that the directory has paid for ahead: a price, which machines of their type
-// have, or those of all sizes of its group where it is flexible.
+// Reservation is a number of machines that the directory has prepaid. It changes the price of machines of its type
+// or, if it is flexible, of all sizes of its group.
 type Reservation struct {
 	Region, InstanceType string
 	Count                int
@@ -160,7 +161,7 @@ type Reservation struct {
 	Until                time.Time
 }
 
-// reservedVM is one as "Reservation - List All" tells it.
+// reservedVM is a reservation as returned by "Reservation - List All".
 type reservedVM struct {
 	Location string `json:"location"`
 	SKU      struct {
@@ -178,15 +179,15 @@ type reservedVM struct {
 	} `json:"properties"`
 }
 
-// ReservedInstances are the reservations of virtual machines in force that are for machines of the deployment, in its
-// regions, as far as one may see them: they belong to the directory, as savings plans do.
+// ReservedInstances returns the active reservations of virtual machines for machines of the deployment in its
+// regions. They belong to the directory, as savings plans do, and need rights there.
 func (c *Cloud) ReservedInstances(ctx context.Context) ([]Reservation, error) {
 	return inForce(ctx, c, "/providers/Microsoft.Capacity/reservations", c.reservedInstance)
 }
 
 func (c *Cloud) reservedInstance(r *reservedVM) (one Reservation, ok bool) {
 	is := &r.Properties
-	if is.Scope.Subscription == "" && len(is.Scopes) == 1 { // as it was told before there were properties of it
+	if is.Scope.Subscription == "" && len(is.Scopes) == 1 { // as in older answers, without these properties
 		is.Scope.Subscription = is.Scopes[0]
 	}
 	if is.Kind != "VirtualMachines" || is.State != stateSucceeded || is.Quantity < 1 || !c.buysIn(r.Location) ||
@@ -202,13 +203,13 @@ func (c *Cloud) reservedInstance(r *reservedVM) (one Reservation, ok bool) {
 	return one, true
 }
 
-// Ratio is how much of a reservation a machine takes that is flexible, beside others of its group.
+// Ratio is how much of a flexible reservation a machine uses, relative to others of its group.
 type Ratio struct {
 	Group string
-	Ratio string // a decimal number, as Azure has it
+	Ratio string // a decimal number, as Azure writes it
 }
 
-// Ratios are those of a region, by machine type ("Get Catalog").
+// Ratios returns the ratios in a region, by machine type ("Get Catalog").
 func (c *Cloud) Ratios(ctx context.Context, region string) (map[string]Ratio, error) {
 	type size struct {
 		Name       string `json:"name"`
@@ -237,11 +238,11 @@ func (c *Cloud) Ratios(ctx context.Context, region string) (map[string]Ratio, er
 	return all, err
 }
 
-// Running is a machine of others in the subscription that is paid on demand.
+// Running is an on-demand machine in the subscription that belongs to others.
 type Running struct{ Region, InstanceType string }
 
-// Others are all machines of the subscription but the deployment's that are billed on demand, and on no capacity
-// reservation. Machines of dedicated hosts are billed with their host.
+// Others returns the subscription's machines, except the deployment's, that are billed on demand and not on a
+// capacity reservation. Machines on dedicated hosts are billed with their host and are not included.
 func (c *Cloud) Others(ctx context.Context) (all []Running, err error) {
 	views, err := c.views(ctx)
 	if err != nil {

@@ -1,29 +1,30 @@
-// Package azure buys virtual machines of Azure: the driver of pkg/cloud for that cloud. It is the Provisioner's hand
-// there (intercloud-broker paper, §4.4).
+// Package azure buys virtual machines of Azure: it is the driver of pkg/cloud for that cloud, and the Provisioner's
+// part for Azure (intercloud-broker paper, §4.4).
 //
-//   - [Cloud] launches, terminates and lists machines, spot and on demand, in any of a bounded set of regions.
-//   - [Cloud.Check] says who one is for Azure, and what is missing; [Cloud.Sweep] removes what machines left behind.
-//   - [Typed] turns an error of the API, or of an operation that ended badly, into the kind that failover goes by.
+//   - [Cloud] launches, terminates and lists machines, spot and on-demand, in a fixed set of regions.
+//   - [Cloud.Check] reports the caller's identity and what is missing; [Cloud.Sweep] removes what machines left behind.
+//   - [Typed] maps an error of the API or of an operation to the kind that failover uses.
 //
 // # A cluster is bought once
 //
-// Azure has no call that makes several machines with data of their own, all or none. So each machine is made by a PUT
-// of its own, whose name follows from the deployment, the cluster and the rank, on the condition that it is not there
-// yet: whoever repeats it finds what the first call made. The first rank goes ahead, so that what Azure refuses at
-// once leaves nothing to undo. When one is refused, at once or later in its operation, all of them are deleted.
+// Azure has no call that makes several machines with individual data, all or none. So each machine is made by a
+// separate PUT, on the condition that it does not exist yet. Its name is derived from the deployment, the cluster and
+// the rank, so a repeated call finds what the first one made. Rank 0 is made first, so that an immediate refusal
+// leaves nothing to undo. When one machine is refused, at once or later in its operation, all of them are deleted.
 //
-// A machine brings its interface, its address and its disk along in the same call, each with the delete option Delete:
-// they go when it goes, also when Azure takes it. What is left behind all the same is swept: by name when the cluster
-// is terminated, and every ten minutes for the whole deployment.
+// The same call makes a machine's network interface, address and disk, each with the delete option Delete: they are
+// deleted with the machine, even if Azure evicts it. Whatever is left behind is swept: by name when the cluster is
+// terminated, and every ten minutes for the whole deployment.
 //
-// A launch ends when all machines have power, not when Azure has heard from inside them, which takes a minute more: the
-// agent on each dials home by itself. One that takes too long is left as it is, and the next launch goes on with it.
+// A launch ends when all machines have power. It does not wait until Azure has heard from inside them, which takes a
+// minute more: the agent on each machine connects to the broker by itself. If a machine takes too long, it is kept,
+// and the next launch continues with it.
 //
-// # What is different from elsewhere
+// # Differences from other clouds
 //
-// A machine that shuts itself down is stopped and paid for; listing the deployment's machines deletes such. A spot
-// machine that is evicted is deleted by Azure and is in no list any more.
+// A machine that shuts itself down is stopped but still billed; listing the deployment's machines deletes it. Azure
+// deletes an evicted spot machine, which then disappears from all lists.
 //
-// A terminated cluster stays terminated: Terminate buries the name before it looks for machines, Launch asks for the
-// grave before it buys and again after.
+// A terminated cluster stays terminated: Terminate buries the name before it looks for machines, and Launch checks
+// for the grave before it buys and again after.
 package azure

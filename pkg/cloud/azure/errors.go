@@ -19,7 +19,7 @@ import (
 // Name is the catalogue's name of this cloud.
 const Name = "azure"
 
-// Codes of this driver's own failures; all others are the API's.
+// Codes of this driver's own failures; all other codes come from the API.
 const (
 	codeTerminated  = driver.CodeTerminated
 	codeLost        = driver.CodeLost
@@ -31,9 +31,10 @@ const (
 	codeExists      = "ConditionNotMet"
 )
 
-// kinds type the codes of Azure Resource Manager and of the providers Compute and Network, in calls and in operations.
-// A code is Capacity when another zone or machine type may do, Quota when another region or family may, Invalid when
-// nothing but another request helps. What a policy forbids is Quota: it forbids regions and machine types.
+// kinds lists the codes of Azure Resource Manager and of the providers Compute and Network, in calls and operations,
+// by kind. A code is Capacity if another zone or machine type may work, Quota if another region or family may work,
+// and Invalid if only another request can work. A policy's refusal is Quota, because policies forbid regions and
+// machine types.
 //
 // Source: "Troubleshoot common Azure deployment errors"; "Understand common error messages when you manage virtual
 // machines in Azure"; "Troubleshoot allocation failures"; "Throttling Resource Manager requests".
@@ -73,7 +74,7 @@ var kinds = map[cloud.Kind][]string{
 		"OSProvisioningTimedOut",
 		"OSProvisioningInternalError", "ReferencedResourceNotProvisioned", "NicReservedForAnotherVm", "NicInUse",
 		"AttachDiskWhileBeingDetached", "InUseSubnetCannotBeDeleted", "PublicIPAddressCannotBeDeleted",
-		// Made or removed a moment ago, and not known everywhere yet.
+		// Made or removed a moment ago, and not yet known everywhere.
 		"ResourceNotFound", "ParentResourceNotFound", "InvalidResourceReference", "NotFound", codeExists,
 		"PreconditionFailed", codeSlow,
 	},
@@ -98,7 +99,7 @@ func kindOfCode(code string) (cloud.Kind, bool) {
 	return "", false
 }
 
-// kindOf types a code by the table and by the words that stand with it, where one code is for many things.
+// kindOf returns the kind of a code. If a code has several meanings, the message decides.
 func kindOf(code, message string) (cloud.Kind, bool) {
 	message = strings.ToLower(message)
 	has := func(words ...string) bool {
@@ -113,7 +114,7 @@ func kindOf(code, message string) (cloud.Kind, bool) {
 	case code == "OperationNotAllowed" && has("too many requests"):
 		return cloud.Throttled, true
 	case code == "OperationNotAllowed" && has("max price", "maxprice"):
-		return cloud.Capacity, true // the price is above the bid: for us there is none
+		return cloud.Capacity, true // the price is above the bid, so there is no capacity for us
 	case code == "OperationNotAllowed" && has("quota", "limit", "not supported", "not available"):
 		return cloud.Quota, true
 	case code == "OperationNotAllowed" && has("being deleted", "in progress", "is attached"):
@@ -121,28 +122,28 @@ func kindOf(code, message string) (cloud.Kind, bool) {
 	case code == "OperationNotAllowed":
 		return cloud.Invalid, true
 	case has("capacityreservationgroup", "capacity reservation"):
-		return cloud.Capacity, true // that it was to run on, and does not fit or is gone: no fault of the task
+		return cloud.Capacity, true // the machine's reservation does not fit or is missing: not the task's fault
 	case code == "InvalidParameter" && has("vm size is not valid", "the vm size"):
 		return cloud.Capacity, true // no such type in this region
 	}
 	return kindOfCode(code)
 }
 
-// throttledFor is how long to wait when the API says only that it is asked too often: its buckets refill every minute
+// throttledFor is the wait after a throttling error without a Retry-After: the API's buckets refill every minute
 // ("Throttling limits for compute resources").
 const throttledFor = 30 * time.Second
 
-// maxMessage bounds what is kept of the cloud's words, in bytes.
+// maxMessage is the maximum length of the cloud's message in an error, in bytes.
 const maxMessage = 1000
 
-// detail is an error as Azure writes it, with what caused it.
+// detail is an error in Azure's format, with its causes.
 type detail struct {
 	Code    string   `json:"code"`
 	Message string   `json:"message"`
 	Details []detail `json:"details"`
 }
 
-// find returns the first that the table knows, from the outside in; else the outermost.
+// find returns the first error with a known code, from the outside in; otherwise the outermost.
 func (d detail) find() detail {
 	if _, ok := kindOf(d.Code, d.Message); ok {
 		return d
@@ -157,8 +158,8 @@ func (d detail) find() detail {
 	return d
 }
 
-// DecodeError reads a code and a message from the body of an error, or of an operation that failed. It never fails:
-// what it cannot read has neither.
+// DecodeError reads a code and a message from the body of an error, or of a failed operation. It never fails: both
+// are empty if it cannot read the body.
 func DecodeError(body []byte) (code, message string) {
 	var in struct {
 		Error detail `json:"error"`
@@ -175,8 +176,9 @@ func DecodeError(body []byte) (code, message string) {
 	return d.Code, d.Message
 }
 
-// Typed makes an *cloud.Error of an error of the API: by its code, else by its HTTP status, else as Transient,
-// because whoever did not answer may later. It returns nil for nil, and what is typed already as it is.
+// Typed converts an error of the API to a *cloud.Error. The kind follows from its code, otherwise from its HTTP
+// status; otherwise it is Transient, because a service that did not answer may answer later. Typed returns nil for
+// nil, and returns an error that already has a kind unchanged.
 func Typed(err error) error {
 	var typed *cloud.Error
 	if err == nil || errors.As(err, &typed) {
@@ -189,7 +191,7 @@ func Typed(err error) error {
 	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
 	case errors.As(err, &response):
 		answered(e, response)
-	case errors.As(err, &final): // the SDK has no token: it never came to asking
+	case errors.As(err, &final): // the SDK has no token, and did not send the call
 		e.Kind, e.Code = cloud.Auth, codeCredentials
 	}
 	if e.Kind == cloud.Throttled && e.RetryAfter <= 0 {
@@ -199,7 +201,7 @@ func Typed(err error) error {
 	return e
 }
 
-// answered types what the API answered.
+// answered fills in an error from the API's answer.
 func answered(e *cloud.Error, response *azcore.ResponseError) {
 	e.Code = response.ErrorCode
 	if raw := response.RawResponse; raw != nil {
@@ -215,7 +217,7 @@ func answered(e *cloud.Error, response *azcore.ResponseError) {
 	}
 	known, ok := kindOf(e.Code, e.Message)
 	switch status := response.StatusCode; {
-	case status == http.StatusTooManyRequests: // whatever it is called
+	case status == http.StatusTooManyRequests: // regardless of the code
 		e.Kind = cloud.Throttled
 	case ok:
 		e.Kind = known
@@ -234,7 +236,7 @@ func answered(e *cloud.Error, response *azcore.ResponseError) {
 	}
 }
 
-// retryAfter reads the seconds of a Retry-After header, 0 when it has none.
+// retryAfter reads the seconds of a Retry-After header; 0 if there is none.
 func retryAfter(h http.Header) time.Duration {
 	const most = 3600
 	n, err := strconv.Atoi(h.Get("Retry-After"))
@@ -244,7 +246,7 @@ func retryAfter(h http.Header) time.Duration {
 	return time.Duration(min(n, most)) * time.Second
 }
 
-// unknown says that a call may have taken effect although it failed: nothing, or nothing definite, was answered.
+// unknown reports whether a failed call may have taken effect: there was no answer, or no definite one.
 func unknown(err error) bool {
 	var response *azcore.ResponseError
 	if !errors.As(err, &response) {
@@ -253,18 +255,18 @@ func unknown(err error) bool {
 	return response.StatusCode >= 500
 }
 
-// isCode says whether an error of the API is of this code, or of this HTTP status where it has no body.
+// isCode reports whether an error of the API has this code, or this HTTP status.
 func isCode(err error, status int, code string) bool {
 	var response *azcore.ResponseError
 	return errors.As(err, &response) && (response.StatusCode == status || response.ErrorCode == code)
 }
 
-// gone says that what was asked for is not there.
+// gone reports whether the requested resource does not exist.
 func gone(err error) bool {
 	return isCode(err, http.StatusNotFound, "ResourceNotFound") && !missingGroup(err)
 }
 
-// missingGroup says that the whole resource group is not there.
+// missingGroup reports whether the whole resource group or subscription does not exist.
 func missingGroup(err error) bool {
 	var response *azcore.ResponseError
 	return errors.As(err, &response) &&
@@ -275,7 +277,7 @@ func fail(kind cloud.Kind, code, format string, args ...any) error {
 	return cloud.Errorf(Name, kind, code, format, args...)
 }
 
-// asError is the typed error in err.
+// asError returns err as a *cloud.Error; nil if err is nil.
 func asError(err error) *cloud.Error {
 	var e *cloud.Error
 	if errors.As(Typed(err), &e) {

@@ -18,13 +18,13 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/azure"
 )
 
-// answer is an error as the SDK makes it of an answer.
+// answer is the SDK's error for an answer.
 func answer(status int, body string, header http.Header) error {
 	return runtime.NewResponseError(&http.Response{StatusCode: status, Header: header, Body: io.NopCloser(strings.NewReader(body)),
 		Request: &http.Request{Method: "PUT", URL: &url.URL{}}})
 }
 
-func TestErrorsAreTypedByWhatHelps(t *testing.T) {
+func TestTypedMapsCodes(t *testing.T) {
 	for _, c := range []struct {
 		status        int
 		code, message string
@@ -55,7 +55,7 @@ func TestErrorsAreTypedByWhatHelps(t *testing.T) {
 	}
 }
 
-func TestWhatCausedAnErrorIsLookedFor(t *testing.T) {
+func TestTypedFindsCause(t *testing.T) {
 	const body = `{"error":{"code":"DeploymentFailed","message":"At least one operation failed.","details":[
 		{"code":"Other","message":"x"},{"code":"Outer","details":[{"code":"ZonalAllocationFailed","message":"the real reason"}]}]}}`
 	err := azure.Typed(answer(409, body, nil))
@@ -64,7 +64,7 @@ func TestWhatCausedAnErrorIsLookedFor(t *testing.T) {
 	}
 }
 
-func TestThrottlingSaysHowLong(t *testing.T) {
+func TestTypedKeepsRetryAfter(t *testing.T) {
 	const body = `{"error":{"code":"TooManyRequests","message":"no"}}`
 	for text, want := range map[string]time.Duration{"17": 17 * time.Second, "": 30 * time.Second, "-1": 30 * time.Second, "99999999": time.Hour} {
 		var typed *cloud.Error
@@ -75,7 +75,7 @@ func TestThrottlingSaysHowLong(t *testing.T) {
 	}
 }
 
-func TestWhoHasNoTokenHasNoRights(t *testing.T) {
+func TestMissingTokenIsAuth(t *testing.T) {
 	w := newWorld(t, arm.Config{}, func(c *azure.Config) { c.Credential = arm.Credential{Err: errors.New("please run az login")} })
 	if _, err := w.azure.Machines(t.Context(), ""); cloud.KindOf(err) != cloud.Auth || !strings.Contains(err.Error(), "az login") {
 		t.Error(err)
@@ -85,7 +85,7 @@ func TestWhoHasNoTokenHasNoRights(t *testing.T) {
 	}
 }
 
-func TestMissingGroupsSubscriptionsAndRegistrations(t *testing.T) {
+func TestMissingGroupOrSubscriptionIsAuth(t *testing.T) {
 	for name, spoil := range map[string]func(*world){
 		"ResourceGroupNotFound":           func(w *world) { w.arm.RemoveGroup() },
 		"MissingSubscriptionRegistration": func(w *world) { w.arm.Unregister("Microsoft.Compute") },

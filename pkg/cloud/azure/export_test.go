@@ -6,7 +6,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// Hasten has the driver look again at once, where it would wait for a cloud that takes its time.
+// Hasten makes the driver poll without waiting.
 func (c *Cloud) Hasten() { c.pause = time.Millisecond }
 
 // Later moves the driver's clock.
@@ -15,5 +15,5 @@ func (c *Cloud) Later(by time.Duration) {
 	c.now = func() time.Time { return now().Add(by) }
 }
 
-// Class is the class of image for a machine.
+// Class returns the image class of a machine.
 func (c *Cloud) Class(o apitypes.Offer) string { return c.class(o) }

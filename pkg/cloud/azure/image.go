@@ -11,7 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// Classes of machines that need an image of their own.
+// Classes of machines with different images.
 const (
 	classAMD64 = "amd64"
 	classARM64 = "arm64"
@@ -19,8 +19,8 @@ const (
 	classGen1  = "amd64-gen1"
 )
 
-// images are Ubuntu's, and one with NVIDIA's drivers and CUDA for machines with a GPU ("Ubuntu-HPC images"). None of
-// them costs anything, nor asks for terms to be accepted.
+// images are the default images: Ubuntu, and one with NVIDIA's drivers and CUDA for machines with a GPU ("Ubuntu-HPC
+// images"). They are free, and need no acceptance of terms.
 var images = map[string]string{
 	classAMD64: "Canonical:ubuntu-24_04-lts:server:latest",
 	classARM64: "Canonical:ubuntu-24_04-lts:server-arm64:latest",
@@ -28,14 +28,14 @@ var images = map[string]string{
 	classGPU:   "microsoft-dsvm:ubuntu-hpc:2204:latest",
 }
 
-// least is how large a root disk has to be for the images above, in GiB.
+// least is the minimum size of a root disk for these images, in GiB.
 var least = map[string]int32{classAMD64: 30, classARM64: 30, classGen1: 30, classGPU: 128}
 
-// A type's name tells its processor: letters after the number of vCPUs say what is special, and p is for ARM
-// ("Azure virtual machine sizes naming conventions"): Standard_D2ps_v5, Standard_E4pds_v6.
+// typeName matches a machine type's name. Letters after the number of vCPUs are features, and p means ARM ("Azure
+// virtual machine sizes naming conventions"): Standard_D2ps_v5, Standard_E4pds_v6.
 var typeName = regexp.MustCompile(`^(?:Standard|Basic)_([A-Z]+)([0-9]+)(?:-[0-9]+)?([a-z]*)`)
 
-// Arch is the processor architecture of a machine type.
+// Arch returns the processor architecture of a machine type.
 func Arch(instanceType string) string {
 	if m := typeName.FindStringSubmatch(instanceType); m != nil && strings.Contains(m[3], "p") {
 		return classARM64
@@ -43,11 +43,11 @@ func Arch(instanceType string) string {
 	return classAMD64
 }
 
-// firstGeneration are families that boot no image of the second generation ("Support for Generation 2 VMs on Azure").
-// Others that do not are learned from Azure's refusal.
+// firstGeneration matches families that cannot boot second-generation images ("Support for Generation 2 VMs on
+// Azure"). Other such types are learned when Azure refuses them.
 var firstGeneration = regexp.MustCompile(`^(Basic_A\d+|Standard_(A\d+m?(_v2)?|D\d+|GS?\d|NC\d+r?|NV\d+))$`)
 
-// class is which image a machine wants.
+// class returns the image class of a machine.
 func (c *Cloud) class(o apitypes.Offer) string {
 	first := firstGeneration.MatchString(o.InstanceType) || c.isFirst(o.InstanceType)
 	switch arch := Arch(o.InstanceType); {
@@ -67,8 +67,8 @@ func (c *Cloud) isFirst(instanceType string) bool {
 	return c.first[instanceType]
 }
 
-// learn notes that a type boots no image of the second generation, where that is why a machine was refused, and says
-// whether that is news.
+// learn records that a type boots no second-generation image, if err says so. It returns true if that was not known
+// before.
 func (c *Cloud) learn(spec cloud.LaunchSpec, err error) bool {
 	if err == nil || spec.Image != "" || !strings.Contains(Typed(err).Error(), "Hypervisor Generation") {
 		return false
@@ -80,7 +80,7 @@ func (c *Cloud) learn(spec cloud.LaunchSpec, err error) bool {
 	return news
 }
 
-// image is what a machine boots, and how large its disk is at least, in GiB; 0 is as large as the image has it.
+// image returns the image of a machine, and the minimum size of its disk in GiB; 0 is the image's size.
 func (c *Cloud) image(spec cloud.LaunchSpec) (*armcompute.ImageReference, int32, error) {
 	kind := c.class(spec.Offer)
 	name, floor := images[kind], least[kind]
@@ -112,7 +112,8 @@ func (c *Cloud) image(spec cloud.LaunchSpec) (*armcompute.ImageReference, int32,
 	return ref, floor, nil
 }
 
-// ofImage types that a launch's image may not be read: no reason to keep others from this cloud.
+// ofImage sets the kind of an error that means that a launch's image is missing or may not be read. Tasks with other
+// images can still use this cloud.
 func ofImage(spec cloud.LaunchSpec, err error) error {
 	e := asError(err)
 	if e != nil && slices.Contains([]string{"PlatformImageNotFound", "ImageNotFound", "GalleryImageNotFound"}, e.Code) {
@@ -131,5 +132,5 @@ func ofImage(spec cloud.LaunchSpec, err error) error {
 
 func badImage(name string) error {
 	return fail(cloud.Invalid, codeBadSpec,
-		"%.200q is no image of Azure's: it has to be PUBLISHER:OFFER:SKU:VERSION or an image's ID", name)
+		"%.200q is not an Azure image: use PUBLISHER:OFFER:SKU:VERSION or an image's ID", name)
 }

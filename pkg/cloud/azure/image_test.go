@@ -9,7 +9,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/azure"
 )
 
-func TestImagesFitTheMachine(t *testing.T) {
+func TestImageMatchesMachine(t *testing.T) {
 	w, r := recorded(t, func(c *azure.Config) { c.Images = map[string]string{"arm64": "me:linux:arm64-9:1.2.3"} })
 	for _, c := range []struct{ size, image, given, want string }{
 		{"Standard_D2s_v5", "", "", "server"}, {"Standard_D2ps_v5", "", "", "arm64-9"}, {"Standard_A1_v2", "", "", "server-gen1"},
@@ -40,23 +40,23 @@ func TestImagesFitTheMachine(t *testing.T) {
 	}
 }
 
-// What no table knows about a machine type Azure says, and it is believed.
-func TestATypeThatBootsTheFirstGenerationAloneIsLearned(t *testing.T) {
+// If Azure refuses a machine type for its generation, the driver remembers that.
+func TestFirstGenerationTypeIsLearned(t *testing.T) {
 	sizes := append(arm.DefaultSizes(), arm.Size{Name: "Standard_E2_v3", Family: "x", VCPU: 2, OnlyFirstGen: true, USD: 1})
 	w := newWorld(t, arm.Config{Sizes: sizes}, nil)
 	o := onDemand
 	o.InstanceType = "Standard_E2_v3"
 	w.launch(spec("a", o, 2))
 	if n := w.arm.Calls("PUT machine"); n != 3 {
-		t.Errorf("%d calls, want one that is refused and two", n)
+		t.Errorf("%d calls, want a refused one and two more", n)
 	}
 	w.launch(spec("b", o, 1))
 	if n := w.arm.Calls("PUT machine"); n != 4 {
-		t.Errorf("%d calls: it was forgotten", n)
+		t.Errorf("%d calls: the generation was forgotten", n)
 	}
 }
 
-func TestArchitecturesByName(t *testing.T) {
+func TestArch(t *testing.T) {
 	for name, want := range map[string]string{
 		"Standard_D2ps_v5": "arm64", "Standard_E4pds_v6": "arm64", "Standard_D2s_v5": "amd64", "Standard_NP10s": "amd64",
 		"Standard_M128-32ms": "amd64", "Standard_DC1ds_v3": "amd64", "Standard_B2pts_v2": "arm64", "Standard_PB6s": "amd64", "odd": "amd64",
@@ -67,8 +67,8 @@ func TestArchitecturesByName(t *testing.T) {
 	}
 }
 
-// Who names an image that is not for him keeps nobody else from the cloud.
-func TestAnImageThatMayNotBeReadIsTheFaultOfWhoNamesIt(t *testing.T) {
+// A task that names an image without the right to read it does not block the cloud for other tasks.
+func TestForbiddenImageBlamesWhoeverNamesIt(t *testing.T) {
 	for _, image := range []string{"/images/secret", "/galleries/g/images/secret/versions/1.0.0"} {
 		image = "/subscriptions/other/resourceGroups/g/providers/Microsoft.Compute" + image
 		for _, ofTask := range []bool{true, false} {
@@ -84,7 +84,7 @@ func TestAnImageThatMayNotBeReadIsTheFaultOfWhoNamesIt(t *testing.T) {
 			}
 			w.arm.Deny("Microsoft.Compute/images/read", "Microsoft.Compute/galleries/images/versions/read")
 			if _, err := w.azure.Launch(t.Context(), s); cloud.KindOf(err) != want || !strings.Contains(err.Error(), image) {
-				t.Errorf("of the task: %v: %v", ofTask, err)
+				t.Errorf("image named by the task: %v: %v", ofTask, err)
 			}
 			w.clean()
 		}

@@ -32,7 +32,7 @@ func (c *Cloud) launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Mach
 		return nil, err
 	}
 	if !slices.Contains(c.cfg.Regions, spec.Offer.Region) {
-		return nil, fail(cloud.Quota, codeNoRegion, "region %q is not among those of this deployment: %v",
+		return nil, fail(cloud.Quota, codeNoRegion, "region %q is not among the regions of this deployment: %v",
 			spec.Offer.Region, c.cfg.Regions)
 	}
 	release, err := c.locks.Take(ctx, spec.Cluster)
@@ -49,7 +49,7 @@ func (c *Cloud) launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Mach
 	if err != nil {
 		return nil, err
 	}
-	// An earlier call may have made them, or some of them.
+	// An earlier call may have made all or some of them.
 	if err := c.ended(spec, found); err != nil {
 		return nil, errors.Join(err, c.undo(ctx, spec))
 	}
@@ -58,25 +58,25 @@ func (c *Cloud) launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Mach
 	case err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
 		return nil, fail(cloud.Transient, codeSlow, "the machines of cluster %s are still being made after %v",
 			spec.Cluster, launchWithin)
-	case err != nil && again(err): // what is there already the next launch finds
+	case err != nil && again(err): // the next launch finds the machines that exist
 		return nil, err
 	case err != nil:
 		return nil, errors.Join(driver.Late(ofImage(spec, Typed(err)), made), c.undo(ctx, spec))
 	}
-	if err := driver.Alive(ctx, Name, c.graves, spec.Cluster); err != nil { // somebody terminated it meanwhile
+	if err := driver.Alive(ctx, Name, c.graves, spec.Cluster); err != nil { // terminated during the launch
 		return nil, errors.Join(err, c.undo(ctx, spec))
 	}
 	c.note(spec.Cluster, true)
 	return machines, nil
 }
 
-// broken is a machine that was made and did not come to be. Its error says why.
+// broken is the error of a machine that was created and failed.
 type broken struct{ error }
 
 func (b broken) Unwrap() error { return b.error }
 
-// again says that a launch which failed so is to be repeated as it is, with what there is of it. A machine that failed
-// to come to be stands in the way of that.
+// again reports whether a launch that failed with err can be repeated with the machines that exist. A broken machine
+// prevents that.
 func again(err error) bool {
 	var b broken
 	if errors.As(err, &b) {
@@ -90,7 +90,7 @@ func again(err error) bool {
 	}
 }
 
-// look asks for every machine of a cluster by its name; nil is one that is not there.
+// look gets every machine of a cluster by its name; a missing one is nil.
 func (c *Cloud) look(ctx context.Context, spec cloud.LaunchSpec) ([]*armcompute.VirtualMachine, error) {
 	found := make([]*armcompute.VirtualMachine, spec.Nodes)
 	err := driver.Each(spec.Nodes, maxAtOnce, func(rank int) error {
@@ -101,7 +101,7 @@ func (c *Cloud) look(ctx context.Context, spec cloud.LaunchSpec) ([]*armcompute.
 	return found, err
 }
 
-// get asks for a machine and how it runs; nil is one that is not there.
+// get returns a machine with its instance view; nil if it does not exist.
 func (c *Cloud) get(ctx context.Context, name string) (*armcompute.VirtualMachine, error) {
 	call, cancel := context.WithTimeout(ctx, readWithin)
 	defer cancel()
@@ -116,10 +116,12 @@ func (c *Cloud) get(ctx context.Context, name string) (*armcompute.VirtualMachin
 	return &out.VirtualMachine, nil
 }
 
-// young is how long after its first machine was made a cluster may still be in the making, by whichever process.
+// young is how long after the creation of its first machine a cluster may still be incomplete, because any process
+// may still be making it.
 const young = 10 * time.Minute
 
-// ended types why what is there of a cluster is no cluster any more: machines of it failed, were ended, or are gone.
+// ended returns an error if the existing machines of a cluster can no longer become the cluster: one has failed, was
+// ended, or is missing.
 func (c *Cloud) ended(spec cloud.LaunchSpec, found []*armcompute.VirtualMachine) error {
 	living, oldest := 0, c.now()
 	for _, vm := range found {
@@ -142,14 +144,14 @@ func (c *Cloud) ended(spec cloud.LaunchSpec, found []*armcompute.VirtualMachine)
 	}
 	whole := c.isWhole(spec.Cluster)
 	if living < spec.Nodes && (whole || living > 0 && c.now().Sub(oldest) > young) {
-		return fail(cloud.Capacity, codeLost, "%d of %d machines of cluster %s are gone", spec.Nodes-living, spec.Nodes,
+		return fail(cloud.Capacity, codeLost, "%d of %d machines of cluster %s have ended", spec.Nodes-living, spec.Nodes,
 			spec.Cluster)
 	}
 	return nil
 }
 
-// buy makes the machines that are not there, and waits until all have power. What Azure refuses at once is found with
-// the first, before there is anything to undo. made is how many were taken, whatever became of them.
+// buy makes the missing machines, and waits until all have power. It makes the first one alone, so that an immediate
+// refusal leaves nothing to undo. made is how many machines Azure accepted, even if they failed later.
 func (c *Cloud) buy(ctx context.Context, spec cloud.LaunchSpec,
 	found []*armcompute.VirtualMachine) (machines []cloud.Machine, made int, err error) {
 	t, err := c.prepare(ctx, spec)
@@ -175,7 +177,7 @@ func (c *Cloud) buy(ctx context.Context, spec cloud.LaunchSpec,
 		}
 	}
 	if err == nil {
-		var refused atomic.Bool // what is made from then on is for nothing
+		var refused atomic.Bool // then it is useless to make more
 		err = driver.Each(spec.Nodes-1, maxAtOnce, func(i int) error {
 			if refused.Load() {
 				return nil
@@ -197,7 +199,7 @@ func (c *Cloud) buy(ctx context.Context, spec cloud.LaunchSpec,
 	err = driver.Each(spec.Nodes, maxAtOnce, func(rank int) error {
 		vm, err := c.await(ctx, pending[rank])
 		if err != nil {
-			cancel(err) // the others are not waited for
+			cancel(err) // do not wait for the others
 			return err
 		}
 		machines[rank] = c.describe(vm)
@@ -210,13 +212,13 @@ func (c *Cloud) buy(ctx context.Context, spec cloud.LaunchSpec,
 	return machines, spec.Nodes, err
 }
 
-// making is a machine that is being made. One that an earlier call began has no poller.
+// making is a machine in creation. If an earlier call began it, it has no poller.
 type making struct {
 	name   string
 	poller *runtime.Poller[armcompute.VirtualMachinesClientCreateOrUpdateResponse]
 }
 
-// create asks for a machine, unless it is there.
+// create creates a machine unless it exists.
 func (c *Cloud) create(ctx context.Context, t *template, rank int) (
 	*runtime.Poller[armcompute.VirtualMachinesClientCreateOrUpdateResponse], error) {
 	body, err := c.machine(t, rank)
@@ -231,19 +233,19 @@ func (c *Cloud) create(ctx context.Context, t *template, rank int) (
 	switch {
 	case err == nil:
 		return poller, nil
-	case isCode(err, http.StatusPreconditionFailed, codeExists): // somebody was faster
+	case isCode(err, http.StatusPreconditionFailed, codeExists): // another call was faster
 		return nil, nil
 	case !unknown(err) || ctx.Err() != nil:
 		return nil, err
 	}
-	// Whether it was done nobody said.
+	// The outcome is unknown.
 	if vm, findErr := c.get(ctx, name); findErr != nil || vm == nil {
 		return nil, errors.Join(err, findErr)
 	}
 	return nil, nil
 }
 
-// await waits until a machine has power. It fails with broken when it does not come to be.
+// await waits until a machine has power. It fails with broken if the machine fails.
 func (c *Cloud) await(ctx context.Context, m *making) (*armcompute.VirtualMachine, error) {
 	for {
 		if m.poller != nil && !m.poller.Done() {
@@ -261,7 +263,7 @@ func (c *Cloud) await(ctx context.Context, m *making) (*armcompute.VirtualMachin
 		case err != nil:
 			return nil, err
 		case vm == nil:
-			return nil, broken{fail(cloud.Capacity, codeLost, "machine %s was taken before it ran", m.name)}
+			return nil, broken{fail(cloud.Capacity, codeLost, "machine %s was interrupted before it ran", m.name)}
 		case text(vm.Properties.ProvisioningState) == stateFailed:
 			return nil, broken{failureOf(vm)}
 		case text(vm.Properties.ProvisioningState) == stateDeleting:
@@ -275,8 +277,7 @@ func (c *Cloud) await(ctx context.Context, m *making) (*armcompute.VirtualMachin
 	}
 }
 
-// undo deletes what there is of a cluster that is not to be, without waiting until it is gone. What stays behind of it
-// is swept later.
+// undo deletes the machines of a failed launch, without waiting until they are gone. A sweep removes leftovers later.
 func (c *Cloud) undo(ctx context.Context, spec cloud.LaunchSpec) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoWithin)
 	defer cancel()
@@ -286,11 +287,11 @@ func (c *Cloud) undo(ctx context.Context, spec cloud.LaunchSpec) error {
 	})
 }
 
-// remove has a machine deleted; it is no error that it is not there.
+// remove deletes a machine; a missing one is not an error.
 func (c *Cloud) remove(ctx context.Context, name string) error {
 	call, cancel := context.WithTimeout(ctx, writeWithin)
 	defer cancel()
-	// Nobody waits for a clean end: whoever terminates has what the machine knew.
+	// A clean shutdown is not needed: when the broker terminates, it already has the machine's results.
 	_, err := c.machines.BeginDelete(call, c.cfg.ResourceGroup, name,
 		&armcompute.VirtualMachinesClientBeginDeleteOptions{ForceDeletion: to.Ptr(true)})
 	if err == nil || isCode(err, http.StatusNotFound, "ResourceNotFound") {
@@ -299,14 +300,14 @@ func (c *Cloud) remove(ctx context.Context, name string) error {
 	return fmt.Errorf("delete %s: %w", name, err)
 }
 
-// isWhole says that this process has seen a cluster with all its machines.
+// isWhole reports whether this process has seen a cluster with all its machines.
 func (c *Cloud) isWhole(cluster string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.whole[cluster]
 }
 
-// maxWhole bounds what is remembered.
+// maxWhole is the maximum number of remembered clusters.
 const maxWhole = 10_000
 
 func (c *Cloud) note(cluster string, whole bool) {
@@ -322,5 +323,5 @@ func (c *Cloud) note(cluster string, whole bool) {
 	c.whole[cluster] = true
 }
 
-// maxAtOnce bounds how many machines are asked for at a time.
+// maxAtOnce is the maximum number of parallel calls.
 const maxAtOnce = 16

@@ -21,7 +21,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
 
-// recorder keeps the bodies that machines are made with, on the way to the subscription.
+// recorder records the request bodies of PUT calls.
 type recorder struct {
 	http.Handler
 	mu     sync.Mutex
@@ -39,7 +39,7 @@ func (r *recorder) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	r.Handler.ServeHTTP(w, req)
 }
 
-// recorded is a world whose requests are kept.
+// recorded is a world whose requests are recorded.
 func recorded(t *testing.T, change func(*azure.Config)) (*world, *recorder) {
 	w := newWorld(t, arm.Config{}, change)
 	r := &recorder{Handler: w.arm, bodies: map[string]string{}}
@@ -51,7 +51,7 @@ func recorded(t *testing.T, change func(*azure.Config)) (*world, *recorder) {
 	return w, r
 }
 
-// body is what the machine of a rank was made with.
+// body returns the request body of the machine of a rank.
 func (r *recorder) body(t *testing.T, rank string) (text string, vm map[string]any) {
 	t.Helper()
 	for name, b := range r.bodies {
@@ -77,7 +77,7 @@ func at(v any, path ...string) any {
 	return v
 }
 
-func TestASpotMachineIsAskedForAsItIsMeant(t *testing.T) {
+func TestLaunchRequestMatchesSpec(t *testing.T) {
 	w, r := recorded(t, func(c *azure.Config) {
 		c.Tags = map[string]string{"costCentre": "7"}
 		c.Environment = map[string]string{"HTTPS_PROXY": "http://proxy:3128"}
@@ -97,10 +97,10 @@ func TestASpotMachineIsAskedForAsItIsMeant(t *testing.T) {
 	for name, pair := range map[string][2]any{
 		"priority": {at(p, "priority"), "Spot"}, "eviction": {at(p, "evictionPolicy"), "Delete"},
 		"bid": {at(p, "billingProfile", "maxPrice"), 0.02735}, "disk": {at(p, "storageProfile", "osDisk", "diskSizeGB"), 51.0},
-		"the disk goes with it": {at(p, "storageProfile", "osDisk", "deleteOption"), "Delete"},
-		"the interface does":    {at(nic, "properties", "deleteOption"), "Delete"},
-		"the address does":      {at(ip, "properties", "deleteOption"), "Delete"},
-		"the zone's number":     {vm["zones"].([]any)[0], "2"}, "a tag that is demanded": {at(vm, "tags", "costCentre"), "7"},
+		"disk is deleted with it": {at(p, "storageProfile", "osDisk", "deleteOption"), "Delete"},
+		"interface is deleted":    {at(nic, "properties", "deleteOption"), "Delete"},
+		"address is deleted":      {at(ip, "properties", "deleteOption"), "Delete"},
+		"logical zone":            {vm["zones"].([]any)[0], "2"}, "a required tag": {at(vm, "tags", "costCentre"), "7"},
 		"cluster": {at(vm, "tags", "tradewind:cluster"), "a"}, "rank": {at(vm, "tags", "tradewind:rank"), "1"},
 		"no passwords": {at(p, "osProfile", "linuxConfiguration", "disablePasswordAuthentication"), true},
 		"label":        {at(vm, "tags", "tradewind:task"), "train/it"},
@@ -112,10 +112,10 @@ func TestASpotMachineIsAskedForAsItIsMeant(t *testing.T) {
 	data, err := base64.StdEncoding.DecodeString(at(p, "osProfile", "customData").(string))
 	if err != nil || !strings.Contains(string(data), "token-a-1") || strings.Contains(string(data), "token-a-0") ||
 		!strings.Contains(string(data), "HTTPS_PROXY") {
-		t.Errorf("the machine is told %.200s, %v", data, err)
+		t.Errorf("custom data %.200s, %v", data, err)
 	}
 	if strings.Contains(strings.ReplaceAll(text, at(p, "osProfile", "customData").(string), ""), "token-") {
-		t.Error("a token is in what everybody may read")
+		t.Error("a token is in a readable part of the request")
 	}
 	if _, first := r.body(t, "0"); at(first, "properties", "osProfile", "linuxConfiguration", "ssh", "publicKeys", "keyData") ==
 		at(p, "osProfile", "linuxConfiguration", "ssh", "publicKeys", "keyData") {
@@ -125,7 +125,7 @@ func TestASpotMachineIsAskedForAsItIsMeant(t *testing.T) {
 	w.clean()
 }
 
-func TestMachinesWithoutAnAddressAndInASubnetOfOnesOwn(t *testing.T) {
+func TestNoPublicAddressAndCustomSubnet(t *testing.T) {
 	w, r := recorded(t, func(c *azure.Config) { c.NoPublicAddress = true })
 	w.launch(spec("a", onDemand, 1))
 	subnet := at(mustBody(t, r), "properties", "networkProfile", "networkInterfaceConfigurations", "properties", "ipConfigurations", "properties", "subnet", "id").(string)
@@ -133,10 +133,10 @@ func TestMachinesWithoutAnAddressAndInASubnetOfOnesOwn(t *testing.T) {
 	own.Subnets, own.NoPublicAddress = map[string]string{"eastus": subnet}, true
 	before := w.arm.Calls("GET resource")
 	if _, err := w.driver(own).Launch(t.Context(), spec("b", onDemand, 1)); err != nil || w.arm.Calls("GET resource") != before {
-		t.Errorf("%v; the network was looked for", err)
+		t.Errorf("%v; the driver looked for a network", err)
 	}
 	if text, _ := r.body(t, "0"); strings.Contains(text, "publicIPAddress") {
-		t.Errorf("it has an address: %s", text)
+		t.Errorf("the machine has a public address: %s", text)
 	}
 }
 
@@ -145,7 +145,7 @@ func mustBody(t *testing.T, r *recorder) map[string]any {
 	return vm
 }
 
-func TestWhatRunsDryIsCapacityAtOnceAndLate(t *testing.T) {
+func TestStockoutIsCapacity(t *testing.T) {
 	for name, c := range map[string]struct {
 		stock arm.Stock
 		offer apitypes.Offer
@@ -169,18 +169,18 @@ func TestWhatRunsDryIsCapacityAtOnceAndLate(t *testing.T) {
 				t.Errorf("%v", err)
 			}
 			if n := w.arm.Calls("PUT machine"); n != c.puts {
-				t.Errorf("%d machines were asked for, want %d", n, c.puts)
+				t.Errorf("%d machines were requested, want %d", n, c.puts)
 			}
-			if n := w.arm.Calls("DELETE machine"); c.puts == 1 && n > 3 { // once each: none is there, which is no error to repeat
-				t.Errorf("%d machines were deleted of three", n)
+			if n := w.arm.Calls("DELETE machine"); c.puts == 1 && n > 3 { // at most one call each: a missing machine is not an error to retry
+				t.Errorf("%d deletions for three machines", n)
 			}
-			w.clean() // without anybody's asking
+			w.clean() // without a Terminate
 			w.arm.Refill()
 		})
 	}
 }
 
-func TestABidBelowThePriceIsNoCapacity(t *testing.T) {
+func TestBidBelowPriceIsCapacity(t *testing.T) {
 	w := newWorld(t, arm.Config{}, nil)
 	s := spec("a", spot, 1)
 	s.MaxUSDPerHour = 0.001
@@ -189,7 +189,7 @@ func TestABidBelowThePriceIsNoCapacity(t *testing.T) {
 	}
 }
 
-func TestQuotasPoliciesAndRegionsBlockTheRegion(t *testing.T) {
+func TestQuotasAndPoliciesAreQuota(t *testing.T) {
 	w := newWorld(t, arm.Config{Limits: map[string]int{"cores": 4, "lowPriorityCores": 2}}, nil)
 	for name, o := range map[string]apitypes.Offer{"on demand": onDemand, "spot": spot} {
 		if _, err := w.azure.Launch(t.Context(), spec("q-"+strings.Fields(name)[0], o, 3)); cloud.KindOf(err) != cloud.Quota || !strings.Contains(err.Error(), "quota") {
@@ -208,8 +208,8 @@ func TestQuotasPoliciesAndRegionsBlockTheRegion(t *testing.T) {
 	}
 }
 
-// A process that ended in the middle of a launch left some machines; the next one goes on with them.
-func TestALaunchGoesOnWithWhatAnotherBegan(t *testing.T) {
+// A process that ended during a launch leaves some machines; the next launch continues with them.
+func TestLaunchContinuesEarlierLaunch(t *testing.T) {
 	w := newWorld(t, arm.Config{}, nil)
 	w.arm.Make(arm.Trouble{Kind: "PUT machine", After: 2, Times: 1, Fault: &arm.Fault{Status: 429, Code: "TooManyRequests", Message: "slow down", RetryAfter: time.Minute}})
 	_, err := w.azure.Launch(t.Context(), spec("a", onDemand, 4))
@@ -227,10 +227,10 @@ func TestALaunchGoesOnWithWhatAnotherBegan(t *testing.T) {
 	}
 }
 
-// What failed in an operation that nobody waited for is found with the machine.
-func TestAnEarlierLaunchThatFailedIsUndone(t *testing.T) {
+// The failure of an operation that no process waited for is found through the machine.
+func TestFailedEarlierLaunchIsUndone(t *testing.T) {
 	w := newWorld(t, arm.Config{}, nil)
-	w.launch(spec("z", onDemand, 1)) // with which the network is there
+	w.launch(spec("z", onDemand, 1)) // creates the network
 	w.arm.FailLate(1, 1, &arm.Fault{Status: 409, Code: "AllocationFailed", Message: "Allocation failed. Sorry."})
 	ctx, cancel := context.WithCancel(t.Context())
 	w.arm.Make(arm.Trouble{Kind: "GET operation", Times: -1, Fault: &arm.Fault{Status: 500, Code: "InternalServerError", Message: "later"}})
@@ -248,7 +248,7 @@ func TestAnEarlierLaunchThatFailedIsUndone(t *testing.T) {
 	w.clean()
 }
 
-func TestAClusterThatLostAMachineIsNotLaunchedAgain(t *testing.T) {
+func TestClusterWithLostMachineIsNotRelaunched(t *testing.T) {
 	w := newWorld(t, arm.Config{}, nil)
 	machines := w.launch(spec("a", spot, 2))
 	if err := w.arm.Evict(machines[1].ID); err != nil {
@@ -259,7 +259,7 @@ func TestAClusterThatLostAMachineIsNotLaunchedAgain(t *testing.T) {
 		t.Errorf("%+v, %v", left, err)
 	}
 	if _, err := w.azure.Launch(t.Context(), spec("a", spot, 2)); cloud.KindOf(err) != cloud.Capacity {
-		t.Errorf("by whom it was launched: %v", err)
+		t.Errorf("relaunch by the same process: %v", err)
 	}
 	w.clean()
 
@@ -270,13 +270,13 @@ func TestAClusterThatLostAMachineIsNotLaunchedAgain(t *testing.T) {
 	other := w.driver(w.cfg)
 	other.Later(time.Hour)
 	if _, err := other.Launch(t.Context(), spec("b", spot, 2)); cloud.KindOf(err) != cloud.Capacity {
-		t.Errorf("by another, an hour later: %v", err)
+		t.Errorf("relaunch by another process, an hour later: %v", err)
 	}
 	w.clean()
 }
 
-// Azure keeps a machine that shut itself down, and bills it.
-func TestAMachineThatShutsItselfDownIsDeleted(t *testing.T) {
+// Azure keeps a machine that has shut itself down, and bills it.
+func TestStoppedMachineIsDeleted(t *testing.T) {
 	w := newWorld(t, arm.Config{}, nil)
 	machines := w.launch(spec("a", onDemand, 2))
 	if err := w.arm.Stop(machines[0].ID); err != nil {
@@ -296,13 +296,13 @@ func TestAMachineThatShutsItselfDownIsDeleted(t *testing.T) {
 	}
 	for _, b := range w.arm.Bills() {
 		if b.ID == machines[0].ID && b.To.IsZero() {
-			t.Error("it still costs")
+			t.Error("the machine is still billed")
 		}
 	}
 }
 
-// Without the right to see the subscription's machines, those of the group are still listed.
-func TestAListWithoutPowerStatesIsAList(t *testing.T) {
+// Without the right to read the subscription's machines, those of the group are still listed.
+func TestMachinesWithoutPowerStates(t *testing.T) {
 	w := newWorld(t, arm.Config{}, nil)
 	w.launch(spec("a", onDemand, 1))
 	w.arm.Make(arm.Trouble{Kind: "GET statuses", Times: -1, Fault: &arm.Fault{Status: 403, Code: "AuthorizationFailed", Message: "no"}})
@@ -311,7 +311,7 @@ func TestAListWithoutPowerStatesIsAList(t *testing.T) {
 	}
 }
 
-func TestWhatMachinesLeaveBehindIsSwept(t *testing.T) {
+func TestSweepRemovesLeftovers(t *testing.T) {
 	w := newWorld(t, arm.Config{}, nil)
 	w.arm.Strand(3)
 	w.launch(spec("a", onDemand, 2))
@@ -324,11 +324,11 @@ func TestWhatMachinesLeaveBehindIsSwept(t *testing.T) {
 	}
 	finish(w)
 	if left := w.arm.Leftovers(); len(left) != 9 {
-		t.Fatalf("to be stranded: %v", left)
+		t.Fatalf("leftovers before the sweep: %v", left)
 	}
 	removed, err := w.azure.Sweep(t.Context())
 	if cloud.KindOf(err) != cloud.Transient || len(removed) >= 9 {
-		t.Errorf("an interface is kept for its machine for three minutes, and yet: %v, %v", removed, err)
+		t.Errorf("an interface stays reserved for its machine for three minutes, but the sweep removed %v, %v", removed, err)
 	}
 	if again, err := w.azure.Sweep(t.Context()); err != nil || len(removed)+len(again) != 9 {
 		t.Errorf("%v and %v, %v", removed, again, err)
@@ -340,7 +340,7 @@ func TestWhatMachinesLeaveBehindIsSwept(t *testing.T) {
 	}
 }
 
-// finish lets operations end, but interfaces stay reserved.
+// finish lets operations end, while interfaces stay reserved.
 func finish(w *world) {
 	for _, name := range []string{"a", "b"} {
 		_, _ = w.azure.Machines(w.Context(), name)
@@ -351,8 +351,8 @@ func finish(w *world) {
 	}
 }
 
-// A terminated cluster's leftovers go when any other is terminated, ten minutes later.
-func TestADeploymentIsSweptNowAndThen(t *testing.T) {
+// Ten minutes later, terminating any other cluster also removes the leftovers of a terminated one.
+func TestTerminateSweepsDeploymentPeriodically(t *testing.T) {
 	w := newWorld(t, arm.Config{}, nil)
 	w.arm.Strand(1)
 	w.launch(spec("a", onDemand, 1))
@@ -363,7 +363,7 @@ func TestADeploymentIsSweptNowAndThen(t *testing.T) {
 	}
 	w.terminate("b")
 	if len(w.arm.Leftovers()) != 3 {
-		t.Errorf("swept within ten minutes: %v", w.arm.Leftovers())
+		t.Errorf("swept before ten minutes: %v", w.arm.Leftovers())
 	}
 	w.azure.Later(11 * time.Minute)
 	w.terminate("c")
@@ -372,7 +372,7 @@ func TestADeploymentIsSweptNowAndThen(t *testing.T) {
 	}
 }
 
-func TestNothingIsMadeWithoutAConfiguration(t *testing.T) {
+func TestNewRejectsIncompleteConfig(t *testing.T) {
 	good := azure.Config{Deployment: "d", Subscription: "s", Regions: []string{"r"}, Credential: arm.Credential{}, Agents: driver.Agents{"": digest}}
 	for name, spoil := range map[string]func(*azure.Config){
 		"no deployment": func(c *azure.Config) { c.Deployment = "" }, "no subscription": func(c *azure.Config) { c.Subscription = "" },
@@ -390,8 +390,8 @@ func TestNothingIsMadeWithoutAConfiguration(t *testing.T) {
 	}
 }
 
-// A network that somebody removed is made anew at the second try.
-func TestANetworkThatIsGoneIsMadeAgain(t *testing.T) {
+// A removed network is created again on the second try.
+func TestRemovedNetworkIsRecreated(t *testing.T) {
 	w := newWorld(t, arm.Config{}, nil)
 	w.launch(spec("a", onDemand, 1))
 	w.terminate("a")
@@ -403,8 +403,8 @@ func TestANetworkThatIsGoneIsMadeAgain(t *testing.T) {
 	w.launch(spec("b", onDemand, 1))
 }
 
-// An answer that says to wait is passed on; the SDK does not wait for an hour by itself.
-func TestAThrottledReadIsNotWaitedForInTheDark(t *testing.T) {
+// A long Retry-After is returned to the caller; the SDK does not wait for an hour by itself.
+func TestLongRetryAfterIsReturned(t *testing.T) {
 	w := newWorld(t, arm.Config{}, nil)
 	w.arm.Make(arm.Trouble{Kind: "GET machine", Times: -1, Fault: &arm.Fault{Status: 429, Code: "TooManyRequests", Message: "slow down", RetryAfter: time.Hour}})
 	var typed *cloud.Error
@@ -412,13 +412,13 @@ func TestAThrottledReadIsNotWaitedForInTheDark(t *testing.T) {
 		t.Error(err)
 	}
 	if n := w.arm.Calls("GET machine"); n != 1 {
-		t.Errorf("asked %d times", n)
+		t.Errorf("%d calls", n)
 	}
 }
 
-// Two processes that launch the same cluster at once: the second looks before the first has made anything, and asks
-// for the machine afterwards.
-func TestWhoComesSecondFindsWhatTheFirstMade(t *testing.T) {
+// Two processes launch the same cluster at the same time: the second looks before the first has made anything, and
+// requests the machine afterwards.
+func TestConcurrentLaunchesBuyOnce(t *testing.T) {
 	w := newWorld(t, arm.Config{}, nil)
 	first := w.launch(spec("a", onDemand, 1))
 	w.arm.Make(arm.Trouble{Kind: "GET machine", Times: 1, Fault: &arm.Fault{Status: 404, Code: "ResourceNotFound", Message: "not yet"}})
@@ -428,8 +428,8 @@ func TestWhoComesSecondFindsWhatTheFirstMade(t *testing.T) {
 	}
 }
 
-// A cluster that was terminated while it was launched by another process does not outlive that.
-func TestALaunchThatWasOvertakenByTheEndIsUndone(t *testing.T) {
+// If another process terminates a cluster during its launch, the launch ends it.
+func TestTerminateDuringLaunch(t *testing.T) {
 	graves := &overtaken{}
 	w := newWorld(t, arm.Config{}, func(c *azure.Config) { c.Graves = graves })
 	if _, err := w.azure.Launch(t.Context(), spec("a", onDemand, 2)); cloud.KindOf(err) != cloud.Invalid {
@@ -438,7 +438,7 @@ func TestALaunchThatWasOvertakenByTheEndIsUndone(t *testing.T) {
 	w.clean()
 }
 
-// overtaken are graves in which a cluster lies from the second time on that somebody asks.
+// overtaken are graves that contain a cluster from the second query on.
 type overtaken struct{ asked int }
 
 func (o *overtaken) Bury(context.Context, string) error { return nil }

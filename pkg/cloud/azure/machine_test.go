@@ -25,7 +25,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/identity/azureid"
 )
 
-// TestMain makes this binary the agent of the machines that it boots.
+// TestMain makes this test binary the agent of the machines that it boots.
 func TestMain(m *testing.M) {
 	proc.Reexec()
 	if os.Getenv(agent.EnvEndpoint) != "" {
@@ -34,9 +34,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// From a launch to a result, and to an eviction: what Azure is asked for boots the real script and agent, the machine
-// proves that it is the one that was launched, and its task hears that it will be taken.
-func TestAMachineRunsATaskAndIsEvicted(t *testing.T) {
+// The whole path from a launch to a result, and to an eviction: the launch boots the real script and agent, the
+// machine proves its identity, and its task gets the notice of the eviction.
+func TestMachineRunsTaskAndIsEvicted(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -77,7 +77,7 @@ func TestAMachineRunsATaskAndIsEvicted(t *testing.T) {
 	for rank, m := range machines {
 		hello := b.Hello(agenttest.Node{Cluster: "cluster", Rank: rank})
 		if hello.Proof == nil {
-			t.Fatalf("rank %d came without a proof", rank)
+			t.Fatalf("rank %d sent no proof", rank)
 		}
 		who, err := check.Verify(t.Context(), hello.Proof.Document, hello.Nonce)
 		if err != nil {
@@ -86,10 +86,10 @@ func TestAMachineRunsATaskAndIsEvicted(t *testing.T) {
 		nodes := []record.Node{{Machine: machines[0].ID}, {Machine: machines[1].ID}}
 		arriving := attempt.Arriving{Rank: rank, Cluster: record.Cluster{Offer: m.Offer, Account: m.Account, Nodes: nodes}}
 		if why := arriving.Doubt(cfg, &who); why != nil {
-			t.Errorf("rank %d is not believed: %v", rank, why)
+			t.Errorf("rank %d is not accepted: %v", rank, why)
 		}
 		if arriving.Rank = 1 - rank; arriving.Doubt(cfg, &who) == nil {
-			t.Errorf("rank %d is believed to be the other", rank)
+			t.Errorf("rank %d is accepted as the other one", rank)
 		}
 	}
 
@@ -103,7 +103,7 @@ func TestAMachineRunsATaskAndIsEvicted(t *testing.T) {
 		t.Fatalf("%+v\n%s", r, b.Log(node, "a1"))
 	}
 	if log := b.Log(node, "a1"); strings.Contains(log, s.Bootstrap.Tokens[0]) || strings.Contains(log, s.Bootstrap.Tokens[1]) {
-		t.Errorf("the task has a token: %s", log)
+		t.Errorf("the task can see a token: %s", log)
 	}
 	long := *work
 	long.Attempt, long.Run = "a2", "echo began; exec sleep 600"
@@ -124,7 +124,7 @@ func TestAMachineRunsATaskAndIsEvicted(t *testing.T) {
 	if text := consoles(); strings.Contains(text, s.Bootstrap.Tokens[0]) {
 		t.Error("a token is on the console")
 	}
-	// A machine that is let go of shuts down, and is deleted when the deployment's machines are listed.
+	// A released machine shuts down, and is deleted when the deployment's machines are listed.
 	b.Tell(agenttest.Node{Cluster: "cluster", Rank: 0}, wire.Work{Command: wire.Disconnect})
 	for n := len(w.arm.Left()); n > 0; n = len(w.arm.Left()) {
 		if _, err := w.azure.Machines(t.Context(), ""); err != nil {

@@ -22,11 +22,11 @@ const (
 	stateDeleting  = "Deleting"
 )
 
-// reasonExited is why a machine ended that shut itself down.
+// reasonExited is the reason for a machine that has shut itself down.
 const reasonExited = "exited"
 
-// Machines implements cloud.Cloud. The whole deployment's machines are in one group, so one list has those of all
-// regions. Machines of the deployment that have shut themselves down are deleted on the way: Azure keeps and bills
+// Machines implements cloud.Cloud. One list covers all regions, because the deployment's machines are in one group.
+// Listing the whole deployment also deletes machines that have shut themselves down, because Azure keeps and bills
 // them.
 func (c *Cloud) Machines(ctx context.Context, cluster string) ([]cloud.Machine, error) {
 	if cluster != "" && !driver.ValidCluster(cluster) {
@@ -41,7 +41,7 @@ func (c *Cloud) Machines(ctx context.Context, cluster string) ([]cloud.Machine, 
 		m := c.describe(vm)
 		if cluster == "" && stopped(vm) && text(vm.Properties.ProvisioningState) != stateDeleting {
 			if err := c.remove(ctx, text(vm.Name)); err != nil {
-				c.log.Warn("a machine that has shut down cannot be deleted", "machine", m.ID, "err", err)
+				c.log.Warn("cannot delete a machine that has shut down", "machine", m.ID, "err", err)
 			} else {
 				m.State = cloud.Terminated
 			}
@@ -57,7 +57,7 @@ func (c *Cloud) Machines(ctx context.Context, cluster string) ([]cloud.Machine, 
 	return out, nil
 }
 
-// list finds the machines of a cluster, or of the deployment, and how they run.
+// list returns the machines of a cluster, or of the whole deployment, with their instance views.
 func (c *Cloud) list(ctx context.Context, cluster string) ([]*armcompute.VirtualMachine, error) {
 	found, err := c.find(ctx, cluster)
 	if err != nil || len(found) == 0 {
@@ -75,7 +75,7 @@ func (c *Cloud) list(ctx context.Context, cluster string) ([]*armcompute.Virtual
 	views, err := c.views(ctx)
 	if cloud.KindOf(Typed(err)) == cloud.Auth && err != nil {
 		c.log.Warn(
-			"how machines run cannot be seen without Microsoft.Compute/virtualMachines/read in the subscription",
+			"power states cannot be read without Microsoft.Compute/virtualMachines/read in the subscription",
 			"err",
 			err,
 		)
@@ -89,7 +89,7 @@ func (c *Cloud) list(ctx context.Context, cluster string) ([]*armcompute.Virtual
 	return found, err
 }
 
-// find lists the machines of a cluster, or of the deployment, in any state.
+// find lists the machines of a cluster, or of the whole deployment, in any state.
 func (c *Cloud) find(ctx context.Context, cluster string) ([]*armcompute.VirtualMachine, error) {
 	var found []*armcompute.VirtualMachine
 	pages := c.machines.NewListPager(c.cfg.ResourceGroup, nil)
@@ -111,7 +111,8 @@ func (c *Cloud) find(ctx context.Context, cluster string) ([]*armcompute.Virtual
 	return found, nil
 }
 
-// views are how the subscription's machines run, by lower-case ID. The list of a group does not tell.
+// views returns the instance views of the subscription's machines by lower-case ID. A group's list does not contain
+// them.
 func (c *Cloud) views(ctx context.Context) (map[string]*armcompute.VirtualMachineInstanceView, error) {
 	views := map[string]*armcompute.VirtualMachineInstanceView{}
 	pages := c.machines.NewListAllPager(&armcompute.VirtualMachinesClientListAllOptions{StatusOnly: to.Ptr("true")})
@@ -131,7 +132,7 @@ func (c *Cloud) views(ctx context.Context) (map[string]*armcompute.VirtualMachin
 	return views, nil
 }
 
-// describe is a machine as the broker knows it. Its ID is the one that attested documents prove.
+// describe converts a machine to cloud.Machine. Its ID is the one that attested documents prove.
 func (c *Cloud) describe(vm *armcompute.VirtualMachine) cloud.Machine {
 	p := vm.Properties
 	m := cloud.Machine{
@@ -161,7 +162,7 @@ func (c *Cloud) describe(vm *armcompute.VirtualMachine) cloud.Machine {
 	return m
 }
 
-// state is a machine's: one that failed, or has shut down, is of no use and still to be deleted.
+// state returns a machine's state. One that failed or has shut down is useless but must still be deleted.
 func state(vm *armcompute.VirtualMachine) cloud.State {
 	switch text(vm.Properties.ProvisioningState) {
 	case stateDeleting, stateFailed:
@@ -178,7 +179,7 @@ func state(vm *armcompute.VirtualMachine) cloud.State {
 	return cloud.Pending
 }
 
-// statuses are what the platform says of a machine: ProvisioningState/succeeded, PowerState/running.
+// statuses yields the platform's status codes of a machine: ProvisioningState/succeeded, PowerState/running.
 func statuses(vm *armcompute.VirtualMachine, yield func(code, message string)) {
 	if vm.Properties == nil || vm.Properties.InstanceView == nil {
 		return
@@ -201,7 +202,7 @@ func power(vm *armcompute.VirtualMachine) (state string) {
 
 func powered(vm *armcompute.VirtualMachine) bool { return power(vm) == "running" }
 
-// stopped says that a machine was shut down, by itself or by somebody.
+// stopped reports whether a machine was shut down, by itself or by someone.
 func stopped(vm *armcompute.VirtualMachine) bool {
 	if text(vm.Properties.ProvisioningState) != stateSucceeded {
 		return false
@@ -213,7 +214,7 @@ func stopped(vm *armcompute.VirtualMachine) bool {
 	return false
 }
 
-// failed is why a machine did not come to be.
+// failed returns why the creation of a machine failed.
 func failed(vm *armcompute.VirtualMachine) (code, message string) {
 	statuses(vm, func(status, text string) {
 		if after, ok := strings.CutPrefix(status, "ProvisioningState/failed/"); ok {
@@ -223,11 +224,11 @@ func failed(vm *armcompute.VirtualMachine) (code, message string) {
 	return code, message
 }
 
-// failureOf types why a machine did not come to be, as it stands with the machine.
+// failureOf returns the error for a machine whose creation failed, from the machine's statuses.
 func failureOf(vm *armcompute.VirtualMachine) error {
 	code, message := failed(vm)
 	if code == "" {
-		return fail(cloud.Transient, "ProvisioningFailed", "machine %s was not made, and Azure does not say why",
+		return fail(cloud.Transient, "ProvisioningFailed", "machine %s was not created, and Azure gives no reason",
 			text(vm.Name))
 	}
 	kind, ok := kindOf(code, message)
@@ -235,12 +236,12 @@ func failureOf(vm *armcompute.VirtualMachine) error {
 		kind = cloud.Transient
 	}
 	if message == "" {
-		message = fmt.Sprintf("machine %s was not made", text(vm.Name))
+		message = fmt.Sprintf("machine %s was not created", text(vm.Name))
 	}
 	return fail(kind, code, "%.1000s", message)
 }
 
-// tag is the value of a machine's tag; names of tags differ in case from call to call.
+// tag returns the value of a machine's tag; the case of tag names differs between calls.
 func tag(vm *armcompute.VirtualMachine, key string) string {
 	if v, ok := vm.Tags[key]; ok {
 		return text(v)

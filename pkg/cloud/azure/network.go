@@ -11,8 +11,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/clock"
 )
 
-// Types of resources beside machines, and the version of their API that is spoken. Networks are written by the API of
-// any resource: that of the network alone is as large as all the rest.
+// Types of resources other than machines, and the versions of their APIs. Networks are written by the generic
+// resources API, because the network SDK alone is as large as all the rest.
 const (
 	typeNetwork   = "Microsoft.Network/virtualNetworks"
 	typeFilter    = "Microsoft.Network/networkSecurityGroups"
@@ -24,11 +24,12 @@ const (
 	diskVersion    = "2024-03-02"
 )
 
-// addresses are those of a region's network. Regions are not joined, so they may be the same in each.
+// addresses is the address range of a region's network. Networks of regions are not connected, so all can have the
+// same range.
 const addresses = "10.128.0.0/16"
 
-// Network is what a region's network is made of: the body of a filter that lets nobody in from outside, which is what
-// an empty one does, and that of a network with one subnet behind it.
+// Network returns the resources of a region's network: a security group without rules, which admits no inbound
+// traffic from outside, and a network with one subnet that uses it.
 func Network(region, filterID string, tags map[string]*string) (filter, network armresources.GenericResource) {
 	filter = armresources.GenericResource{
 		Location:   &region,
@@ -46,7 +47,7 @@ func Network(region, filterID string, tags map[string]*string) (filter, network 
 
 const subnetName = "machines"
 
-// subnet is the ID of the subnet that a region's machines are put in. One that is not there is made.
+// subnet returns the ID of the subnet for a region's machines. It creates the network if it is missing.
 func (c *Cloud) subnet(ctx context.Context, region string) (string, error) {
 	if own := c.cfg.Subnets[region]; own != "" {
 		return own, nil
@@ -88,7 +89,7 @@ func (c *Cloud) subnet(ctx context.Context, region string) (string, error) {
 	return id, nil
 }
 
-// doubt forgets a region's network, which somebody may have removed.
+// doubt forgets a region's network if an error shows that it was removed.
 func (c *Cloud) doubt(region string, err error) {
 	if isCode(err, 0, "InvalidResourceReference") || isCode(err, 0, "ParentResourceNotFound") {
 		c.mu.Lock()
@@ -97,7 +98,7 @@ func (c *Cloud) doubt(region string, err error) {
 	}
 }
 
-// put makes a resource and waits until it is there.
+// put creates a resource and waits until it exists.
 func (c *Cloud) put(ctx context.Context, id string, body armresources.GenericResource) error {
 	ctx, cancel := context.WithTimeout(ctx, writeWithin)
 	defer cancel()
@@ -119,7 +120,7 @@ func done[T any](ctx context.Context, poller *runtime.Poller[T], c *Cloud) error
 		}
 	}
 	_, err := poller.Result(ctx)
-	if isCode(err, http.StatusNotFound, "") { // removed, and asked what it is like
+	if isCode(err, http.StatusNotFound, "") { // deleted, so its state cannot be read
 		return nil
 	}
 	return err

@@ -27,16 +27,16 @@ const (
 	tagNodes      = tagPrefix + "nodes"
 	tagUSD        = tagPrefix + "usd-per-hour"
 	tagAccel      = tagPrefix + "accelerator"
-	tagZone       = tagPrefix + "zone" // as the offer has it
+	tagZone       = tagPrefix + "zone" // the zone in the offer
 )
 
-// maxTags and maxTag bound how many tags a resource has, and how long a value is.
+// maxTags and maxTag are the maximum number of tags of a resource, and the maximum length of a value.
 const (
 	maxTags = 50
 	maxTag  = 256
 )
 
-// template is what all machines of a cluster have in common.
+// template is what all machines of a cluster share.
 type template struct {
 	spec   cloud.LaunchSpec
 	subnet string
@@ -44,12 +44,12 @@ type template struct {
 	image  *armcompute.ImageReference
 	disk   *int32
 	tags   map[string]*string
-	// reserved is the group of capacity reservations that the machines run on; empty is none.
+	// reserved is the ID of the capacity reservation group for the machines; empty is none.
 	reserved string
 }
 
-// prepare finds out what the machines of a cluster are made with. The same spec gives the same, but for the keys that
-// nobody has.
+// prepare collects what the machines of a cluster are made with. The same spec gives the same machines, except for
+// the unused SSH keys.
 func (c *Cloud) prepare(ctx context.Context, spec cloud.LaunchSpec) (*template, error) {
 	t := &template{spec: spec, tags: c.tags(spec)}
 	image, floor, err := c.image(spec)
@@ -81,7 +81,7 @@ func (c *Cloud) prepare(ctx context.Context, spec cloud.LaunchSpec) (*template, 
 // maxDiskGiB is the largest OS disk ("Managed disks: OS disk").
 const maxDiskGiB = 4095
 
-// machine is the body that makes the machine of a rank.
+// machine returns the request body for the machine of a rank.
 func (c *Cloud) machine(t *template, rank int) (armcompute.VirtualMachine, error) {
 	data, err := c.cfg.Agents.UserData(Name, t.spec, Arch(t.spec.Offer.InstanceType), &rank, c.cfg.Environment)
 	if err != nil {
@@ -135,7 +135,7 @@ func (c *Cloud) machine(t *template, rank int) (armcompute.VirtualMachine, error
 	return armcompute.VirtualMachine{Location: &t.spec.Offer.Region, Zones: t.zones, Tags: tags, Properties: p}, nil
 }
 
-// networkOf has the machine's interface, and its address, made and removed with it.
+// networkOf describes the machine's interface and address, which are created and deleted with it.
 func (c *Cloud) networkOf(t *template, name string, tags map[string]*string) *armcompute.NetworkProfile {
 	ip := &armcompute.VirtualMachineNetworkInterfaceIPConfigurationProperties{
 		Primary: to.Ptr(true), Subnet: &armcompute.SubResource{ID: &t.subnet},
@@ -167,7 +167,7 @@ func (c *Cloud) networkOf(t *template, name string, tags map[string]*string) *ar
 	}
 }
 
-// maxPrice is a bid as Azure takes it: to a hundred-thousandth of a dollar; -1 is the on-demand price.
+// maxPrice converts a bid to Azure's format: rounded up to 0.00001 USD; -1 is the on-demand price.
 func maxPrice(usd float64) float64 {
 	if !(usd > 0) || math.IsInf(usd, 0) {
 		return -1
@@ -175,7 +175,8 @@ func maxPrice(usd float64) float64 {
 	return math.Ceil(usd*1e5) / 1e5
 }
 
-// nobodysKey is a public key whose other half is forgotten: Azure wants a key or a password, and nobody logs in.
+// nobodysKey returns a public key whose private key is discarded: Azure requires a key or a password, but no one logs
+// in.
 func nobodysKey() (string, error) {
 	public, _, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -189,7 +190,7 @@ func nobodysKey() (string, error) {
 	return kind + " " + base64.StdEncoding.EncodeToString(blob) + " nobody", nil
 }
 
-// tags are for the machines of a cluster, their interfaces and addresses.
+// tags returns the tags for the machines of a cluster, their interfaces and addresses.
 func (c *Cloud) tags(spec cloud.LaunchSpec) map[string]*string {
 	own := map[string]string{
 		tagDeployment: c.cfg.Deployment, tagCluster: spec.Cluster, tagNodes: strconv.Itoa(spec.Nodes),
@@ -221,7 +222,7 @@ func (c *Cloud) tags(spec cloud.LaunchSpec) map[string]*string {
 	return tags
 }
 
-// tagRune is what of a tag's name Azure takes.
+// tagRune replaces characters that Azure does not accept in a tag's name.
 func tagRune(r rune) rune {
 	if r < ' ' || strings.ContainsRune(`<>%&\?/`, r) {
 		return '-'

@@ -10,14 +10,14 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// What a capacity reservation is called in the catalogue: the resource group, the group of reservations that machines
-// name, the reservation, and its zone where it has one.
+// A capacity reservation's ID in the catalogue consists of the resource group, the reservation group that machines
+// name, the reservation, and its zone if it has one.
 const (
 	capacityReservation = "crg-"
 	between             = "--"
 )
 
-// reservationID is empty for what could be read in two ways.
+// reservationID returns the ID; it is empty if the ID would be ambiguous.
 func reservationID(group, reservations, name, zone string) string {
 	parts := []string{group, reservations, name}
 	for _, p := range parts {
@@ -31,8 +31,8 @@ func reservationID(group, reservations, name, zone string) string {
 	return capacityReservation + strings.Join(parts, between)
 }
 
-// reservation is the group that machines of an offer name, and the zone that they have to be in; ok is false for an
-// offer without one, or whose reservation is a price alone.
+// reservation returns the reservation group that machines of an offer name, and their zone. ok is false for an offer
+// without a reservation, or with one that only changes the price.
 func (c *Cloud) reservation(o apitypes.Offer) (group, zone string, ok bool) {
 	rest, ok := strings.CutPrefix(o.Reservation, capacityReservation)
 	parts := strings.Split(rest, between)
@@ -46,16 +46,16 @@ func (c *Cloud) reservation(o apitypes.Offer) (group, zone string, ok bool) {
 		"/providers/Microsoft.Compute/capacityReservationGroups/" + parts[1], zone, true
 }
 
-// Capacity is a capacity reservation of the subscription, as whoever refreshes the catalogue is told of it.
+// Capacity is a capacity reservation of the subscription, for refreshing the catalogue.
 type Capacity struct {
-	ID           string // by which offers name it; empty where they cannot
+	ID           string // by which offers name it; empty if they cannot
 	Region       string
 	InstanceType string
-	Free         int // machines that nobody, or this deployment, runs on it
-	All          int // that it has
+	Free         int // machines on it that are unused, or used by this deployment
+	All          int // all machines on it
 }
 
-// Reservations are the capacity reservations of the subscription, with room or without (Azure documentation, "On-demand
+// Reservations returns the capacity reservations of the subscription, full or not (Azure documentation, "On-demand
 // Capacity Reservation").
 func (c *Cloud) Reservations(ctx context.Context) (all []Capacity, err error) {
 	mine, err := c.Machines(ctx, "")
@@ -87,7 +87,7 @@ func (c *Cloud) Reservations(ctx context.Context) (all []Capacity, err error) {
 	return all, nil
 }
 
-// groupOf is the resource group in a resource's ID.
+// groupOf returns the resource group in a resource's ID.
 func groupOf(id string) string {
 	parts := strings.Split(id, "/")
 	for i, p := range parts {
@@ -131,7 +131,7 @@ func (c *Cloud) inGroup(ctx context.Context, group, reservations string, ours ma
 	return all, nil
 }
 
-// buysIn says whether machines are bought in a region.
+// buysIn reports whether machines are bought in a region.
 func (c *Cloud) buysIn(region string) bool {
 	for _, r := range c.cfg.Regions {
 		if strings.EqualFold(r, region) {
@@ -141,7 +141,7 @@ func (c *Cloud) buysIn(region string) bool {
 	return false
 }
 
-// room is how many machines a reservation is for, and what is left of it without those of others.
+// room returns how many machines a reservation is for, and how many of them others do not use.
 func room(r armcompute.CapacityReservation, ours map[string]bool) (all, n int) {
 	if r.SKU == nil || r.SKU.Capacity == nil || r.Properties == nil ||
 		text(r.Properties.ProvisioningState) != stateSucceeded {
@@ -162,8 +162,8 @@ func room(r armcompute.CapacityReservation, ours map[string]bool) (all, n int) {
 	return all, max(n, 0)
 }
 
-// ReservedActions are the rights in the subscription by which capacity reservations are found and used; without them
-// nobody looks.
+// ReservedActions are the rights in the subscription for finding and using capacity reservations. Without them the
+// broker does not look for any.
 func ReservedActions() []string {
 	return []string{
 		"Microsoft.Compute/capacityReservationGroups/read",

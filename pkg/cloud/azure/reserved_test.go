@@ -11,9 +11,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/azure"
 )
 
-// A machine is put in the group of its reservation, in the reservation's zone, and costs nothing more there; what the
-// deployment's own machines use of it is still its own, what others use is not.
-func TestALaunchIsPutInItsReservation(t *testing.T) {
+// A machine runs in its reservation's group and zone, and costs nothing more there. The deployment's own machines do
+// not reduce the free count; machines of others do.
+func TestLaunchRequestsReservation(t *testing.T) {
 	w := newWorld(t, arm.Config{}, nil)
 	mine := &arm.Reservation{ResourceGroup: "capacity", Group: "team", Name: "d2", Location: "eastus", Zone: "2", Size: "Standard_D2s_v5", Count: 3, Others: 1}
 	w.arm.Reserve(mine)
@@ -25,7 +25,7 @@ func TestALaunchIsPutInItsReservation(t *testing.T) {
 	look := func(free int) {
 		t.Helper()
 		got, err := w.azure.Reservations(t.Context())
-		if len(got) != 3 { // full ones and those without a name are capacity that is paid as well
+		if len(got) != 3 { // includes full ones and those without a name, because they are paid for as well
 			t.Errorf("%+v", got)
 		}
 		got = slices.DeleteFunc(got, func(c azure.Capacity) bool { return c.Free == 0 || c.ID == "" })
@@ -49,16 +49,16 @@ func TestALaunchIsPutInItsReservation(t *testing.T) {
 	gone := offer
 	gone.Reservation = "crg-capacity--team--gone--3"
 	if _, err := w.azure.Launch(t.Context(), spec("b", gone, 1)); cloud.KindOf(err) != cloud.Capacity || !strings.Contains(err.Error(), "capacity reservation") {
-		t.Errorf("one that is gone: %v", err)
+		t.Errorf("a missing reservation: %v", err)
 	}
 	named := offer
-	named.Reservation = "Standard_D2s_v5-eastus" // of the settings: a price, of which Azure knows nothing
+	named.Reservation = "Standard_D2s_v5-eastus" // from the settings: only a price, which Azure does not know
 	w.launch(spec("c", named, 1))
 	bills := w.arm.Bills()
 	if paid := bills[len(bills)-1]; paid.USD(time.Now().Add(time.Hour)) <= 0 {
 		t.Errorf("%+v", paid)
 	}
 	if left := w.arm.Unpublished(); len(left) > 0 {
-		t.Errorf("not as Azure describes it: %v", left)
+		t.Errorf("not as in Azure's documentation: %v", left)
 	}
 }

@@ -16,10 +16,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
 
-// digest is of no agent: nobody runs what these tests launch.
+// digest belongs to no agent: nothing runs on the machines of these tests.
 var digest = strings.Repeat("0123456789abcdef", 4)
 
-// world is a deployment on a subscription of its own.
+// world is a deployment on a separate subscription.
 type world struct {
 	*testing.T
 	arm   *arm.Server
@@ -92,7 +92,7 @@ func (w *world) terminate(cluster string) {
 	}
 }
 
-// clean fails unless nothing is left, once what is under way has ended.
+// clean fails if anything is left after all operations have ended.
 func (w *world) clean() {
 	w.Helper()
 	w.arm.Settle()
@@ -101,7 +101,7 @@ func (w *world) clean() {
 	}
 }
 
-// refusals are what Azure answers, or ends an operation with, for each kind of failure.
+// refusals are Azure's answers, or the errors of its operations, for each kind of failure.
 var refusals = map[cloud.Kind]arm.Fault{
 	cloud.Capacity:  {Status: http.StatusConflict, Code: "SkuNotAvailable"},
 	cloud.Quota:     {Status: http.StatusConflict, Code: "QuotaExceeded"},
@@ -175,7 +175,7 @@ func (h harness) Left(context.Context) (int, error) { return len(h.arm.Left()), 
 
 func (h harness) Close() {
 	if odd := h.arm.Unpublished(); len(odd) > 0 {
-		h.Errorf("requests had what Azure's published models lack: %v", odd)
+		h.Errorf("requests have fields that Azure's published models lack: %v", odd)
 	}
 }
 
@@ -189,8 +189,8 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// TestConformanceOfALaggingCloud has lists without what is new, in pages of two machines.
-func TestConformanceOfALaggingCloud(t *testing.T) {
+// TestConformanceWithLaggingLists uses lists without new machines, in pages of two machines.
+func TestConformanceWithLaggingLists(t *testing.T) {
 	cloudtest.Run(t, func(_ context.Context, t *testing.T) (cloudtest.Harness, error) {
 		w := newWorld(t, arm.Config{Page: 2, Steps: 4}, func(c *azure.Config) { c.NoPublicAddress = true })
 		w.arm.Lag(3)

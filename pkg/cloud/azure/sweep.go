@@ -18,7 +18,7 @@ import (
 // Terminate implements cloud.Cloud.
 func (c *Cloud) Terminate(ctx context.Context, cluster string) error {
 	if !driver.ValidCluster(cluster) {
-		return nil // there never was one
+		return nil // no cluster can have this name
 	}
 	if err := c.terminate(ctx, cluster); err != nil {
 		return Typed(err)
@@ -35,7 +35,7 @@ func (c *Cloud) terminate(ctx context.Context, cluster string) error {
 	names, err := c.named(ctx, cluster)
 	if err != nil {
 		if missingGroup(err) {
-			return nil // with all that was in it
+			return nil // everything in it is gone as well
 		}
 		return err
 	}
@@ -47,14 +47,14 @@ func (c *Cloud) terminate(ctx context.Context, cluster string) error {
 	if c.due() {
 		part = c.prefix()
 	}
-	if _, err := c.sweep(ctx, part); err != nil { // it costs little, and goes the next time
-		c.log.Warn("leftovers stay for now", "cluster", cluster, "err", err)
+	if _, err := c.sweep(ctx, part); err != nil { // leftovers cost little, and the next sweep removes them
+		c.log.Warn("leftovers not removed yet", "cluster", cluster, "err", err)
 	}
 	return nil
 }
 
-// named are the names of a cluster's machines. The first says how many there are, so that those count too which no list
-// has yet; where it is gone, lists have to do.
+// named returns the names of a cluster's machines. The first machine has their number, so machines that are not
+// listed yet are included. If the first does not exist, the list is used.
 func (c *Cloud) named(ctx context.Context, cluster string) ([]string, error) {
 	first, err := c.get(ctx, c.nameOf(cluster, 0))
 	if err != nil {
@@ -78,10 +78,10 @@ func (c *Cloud) named(ctx context.Context, cluster string) ([]string, error) {
 	return names, err
 }
 
-// sweepEvery is how often the whole deployment is swept by a process that terminates.
+// sweepEvery is how often a process that terminates clusters sweeps the whole deployment.
 const sweepEvery = 10 * time.Minute
 
-// due says whether the deployment is to be swept, and takes that on.
+// due reports whether it is time to sweep the deployment, and if so records that the caller does.
 func (c *Cloud) due() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -92,8 +92,8 @@ func (c *Cloud) due() bool {
 	return false
 }
 
-// Sweep deletes the interfaces, addresses and disks of the deployment's machines that are not there any more, and
-// returns what it deleted. Errors are *cloud.Error.
+// Sweep deletes the interfaces, addresses and disks of the deployment's machines that no longer exist, and returns
+// the names of what it deleted. Errors are *cloud.Error.
 func (c *Cloud) Sweep(ctx context.Context) ([]string, error) {
 	removed, err := c.sweep(ctx, c.prefix())
 	if err != nil {
@@ -102,10 +102,10 @@ func (c *Cloud) Sweep(ctx context.Context) ([]string, error) {
 	return removed, nil
 }
 
-// what comes with a machine is named after it, with more after that where Azure adds to the name.
+// attached matches the names of a machine's resources: the machine's name with a suffix, to which Azure may add more.
 var attached = regexp.MustCompile(`^(tw-[0-9a-f]{8}-[0-9a-f]{20}-[0-9]+)-(nic|ip|os)`)
 
-// sweep deletes what has a name with part in it and no machine.
+// sweep deletes the resources whose name contains part and whose machine does not exist.
 func (c *Cloud) sweep(ctx context.Context, part string) (removed []string, err error) {
 	all, err := c.resembling(ctx, part)
 	if err != nil {
@@ -120,8 +120,8 @@ func (c *Cloud) sweep(ctx context.Context, part string) (removed []string, err e
 			loose = append(loose, r)
 		}
 	}
-	// An address goes after the interface that holds it; else all at once, as each takes seconds and a task whose
-	// machine was refused late waits for them.
+	// An address is deleted after its interface. Otherwise all are deleted in parallel: each takes seconds, and a
+	// task whose machine was refused late waits for them.
 	var errs []error
 	for _, of := range []int{0, 1} {
 		now := slices.DeleteFunc(slices.Clone(loose), func(r *armresources.GenericResourceExpanded) bool {
@@ -137,13 +137,13 @@ func (c *Cloud) sweep(ctx context.Context, part string) (removed []string, err e
 	return slices.DeleteFunc(removed, func(name string) bool { return name == "" }), errors.Join(errs...)
 }
 
-// ownerOf is the machine that something came with.
+// ownerOf returns the name of the machine to which a resource belongs.
 func ownerOf(r *armresources.GenericResourceExpanded) string {
 	return attached.FindStringSubmatch(strings.ToLower(text(r.Name)))[1]
 }
 
-// discard deletes what a machine has left, unless the list was older than the machine. It returns its name where it
-// was deleted.
+// discard deletes a leftover, unless the machine exists after all because the list was old. It returns the name if it
+// deleted it.
 func (c *Cloud) discard(ctx context.Context, r *armresources.GenericResourceExpanded) (string, error) {
 	if vm, err := c.get(ctx, ownerOf(r)); err != nil || vm != nil {
 		return "", err
@@ -156,7 +156,7 @@ func (c *Cloud) discard(ctx context.Context, r *armresources.GenericResourceExpa
 
 const typeMachine = "Microsoft.Compute/virtualMachines"
 
-// resembling lists whatever has part in its name.
+// resembling lists all resources whose names contain part.
 func (c *Cloud) resembling(ctx context.Context, part string) ([]*armresources.GenericResourceExpanded, error) {
 	filter := "substringof('" + part + "', name)"
 	var all []*armresources.GenericResourceExpanded
@@ -185,7 +185,7 @@ func (c *Cloud) drop(ctx context.Context, r *armresources.GenericResourceExpande
 	return done(ctx, poller, c)
 }
 
-// version is of the API that deletes a resource, empty for what does not come with machines.
+// version returns the API version for deleting a resource; empty if it does not belong to a machine.
 func version(r *armresources.GenericResourceExpanded) string {
 	switch kind := text(r.Type); {
 	case strings.EqualFold(kind, typeInterface), strings.EqualFold(kind, typeAddress):

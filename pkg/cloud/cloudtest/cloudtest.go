@@ -1,9 +1,8 @@
-// Package cloudtest is the conformance suite of cloud.Cloud, in the manner of
-// go-cloud's drivertest: a driver writes a Harness for itself and calls Run in
-// one of its tests. The suite buys machines, so against a real cloud it costs money.
+// Package cloudtest is the conformance suite of cloud.Cloud, modelled on go-cloud's drivertest: a driver implements
+// Harness and calls Run in one of its tests. The suite buys machines, so against a real cloud it costs money.
 //
-// What it checks is what the broker relies on: launches are idempotent and whole or nothing, terminated is terminated,
-// failures are typed, and all of it under concurrency.
+// It checks what the broker relies on: launches are idempotent and start all machines or none, a terminated cluster
+// stays terminated, failures have a kind, and all of this holds under concurrency.
 package cloudtest
 
 import (
@@ -19,52 +18,52 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// Harness is a cloud to test and what the suite needs to steer it. A harness is used by one test.
+// Harness is the cloud under test and what the suite needs to control it. Each test gets its own harness.
 type Harness interface {
-	// Cloud is the driver, always the same.
+	// Cloud returns the driver, always the same one.
 	Cloud() cloud.Cloud
-	// Offer is one that can be bought, the cheapest there is.
+	// Offer returns an available offer, the cheapest one.
 	Offer() apitypes.Offer
-	// Bootstrap is for agents that may or may not reach anybody.
+	// Bootstrap is for agents, which need not reach a broker.
 	Bootstrap(cluster string, nodes int) cloud.Bootstrap
-	// Fail has the next launch of an offer fail as the cloud fails with err: the driver is to make an error of err's
-	// kind and code of it. It returns false when the cloud cannot be made to.
+	// Fail makes the next launch of an offer fail as the cloud fails with err: the driver must turn that into an error
+	// with err's kind and code. It returns false if the harness cannot make the cloud fail so.
 	Fail(offer apitypes.Offer, err *cloud.Error) bool
-	// Settle gives an eventually consistent cloud the time it needs, or makes it pass.
+	// Settle waits until an eventually consistent cloud has caught up, or advances its simulated time.
 	Settle(ctx context.Context)
-	// Left is how many machines the cloud really has, whatever the driver says.
+	// Left returns how many machines really exist at the cloud, independently of the driver.
 	Left(ctx context.Context) (int, error)
-	// Close frees what the harness took.
+	// Close frees the resources of the harness.
 	Close()
 }
 
-// Maker makes a harness on an account with no machines.
+// Maker makes a harness for an account without machines.
 type Maker func(ctx context.Context, t *testing.T) (Harness, error)
 
-// patience bounds the wait for a cloud to become consistent.
+// patience limits the wait for a cloud to become consistent.
 const patience = 5 * time.Minute
 
 // Run runs the suite.
 func Run(t *testing.T, mk Maker) {
 	for name, test := range map[string]func(*suite){
-		"LaunchGivesEveryRankOnce":            launchGivesEveryRankOnce,
-		"LaunchIsIdempotent":                  launchIsIdempotent,
-		"LaunchInParallelBuysOnce":            launchInParallelBuysOnce,
-		"ClustersAreApart":                    clustersAreApart,
-		"TerminateEndsEveryMachine":           terminateEndsEveryMachine,
-		"TerminateIsIdempotent":               terminateIsIdempotent,
-		"TerminatedIsTerminated":              terminatedIsTerminated,
-		"LaunchAndTerminateMeet":              launchAndTerminateMeet,
-		"FailuresAreTypedAndBuyNothing":       failuresAreTypedAndBuyNothing,
-		"AFailedLaunchCanBeTriedAgain":        aFailedLaunchCanBeTriedAgain,
-		"NonsenseIsInvalid":                   nonsenseIsInvalid,
-		"AnEndedContextEndsTheCall":           anEndedContextEndsTheCall,
-		"MachinesOfAnUnknownClusterAreNone":   machinesOfAnUnknownClusterAreNone,
-		"ManyClustersInParallelLeaveNothing":  manyClustersInParallelLeaveNothing,
-		"LateFailuresAreTypedAndLeaveNothing": lateFailuresAreTypedAndLeaveNothing,
-		"ALostAnswerBuysOnce":                 aLostAnswerBuysOnce,
-		"DeploymentsAreApart":                 deploymentsAreApart,
-		"WhatIsReservedIsUsed":                whatIsReservedIsUsed,
+		"LaunchReturnsEveryRankOnce":           launchGivesEveryRankOnce,
+		"LaunchIsIdempotent":                   launchIsIdempotent,
+		"ParallelLaunchesBuyOnce":              launchInParallelBuysOnce,
+		"ClustersAreSeparate":                  clustersAreApart,
+		"TerminateEndsEveryMachine":            terminateEndsEveryMachine,
+		"TerminateIsIdempotent":                terminateIsIdempotent,
+		"TerminatedClusterStaysTerminated":     terminatedIsTerminated,
+		"LaunchDuringTerminate":                launchAndTerminateMeet,
+		"FailuresHaveAKindAndBuyNothing":       failuresAreTypedAndBuyNothing,
+		"FailedLaunchCanBeRetried":             aFailedLaunchCanBeTriedAgain,
+		"InvalidSpecsAreInvalid":               nonsenseIsInvalid,
+		"EndedContextEndsTheCall":              anEndedContextEndsTheCall,
+		"UnknownClusterHasNoMachines":          machinesOfAnUnknownClusterAreNone,
+		"ManyParallelClustersLeaveNothing":     manyClustersInParallelLeaveNothing,
+		"LateFailuresHaveAKindAndLeaveNothing": lateFailuresAreTypedAndLeaveNothing,
+		"LostAnswerBuysOnce":                   aLostAnswerBuysOnce,
+		"DeploymentsAreSeparate":               deploymentsAreApart,
+		"ReservedCapacityIsUsed":               whatIsReservedIsUsed,
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -81,18 +80,18 @@ func Run(t *testing.T, mk Maker) {
 	}
 }
 
-// suite is one test of the suite.
+// suite is the state of one test of the suite.
 type suite struct {
 	*testing.T
 	Harness
 	ctx    context.Context
-	prefix string // keeps names apart from those of runs before
+	prefix string // distinguishes cluster names from those of earlier runs
 
 	mu       sync.Mutex
 	clusters map[string]bool
 }
 
-// name is a cluster's full name, which is cleaned up after the test.
+// name returns a cluster's full name and marks the cluster for the cleanup after the test.
 func (s *suite) name(short string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -138,7 +137,7 @@ func (s *suite) terminate(cluster string) {
 	}
 }
 
-// live lists the machines that are neither terminated nor on their way there.
+// live lists the machines that are neither terminated nor terminating.
 func (s *suite) live(cluster string) []cloud.Machine {
 	s.Helper()
 	machines, err := s.Cloud().Machines(s.ctx, cluster)
@@ -150,18 +149,18 @@ func (s *suite) live(cluster string) []cloud.Machine {
 	})
 }
 
-// await lets the cloud settle until ok.
+// await lets the cloud settle until ok returns true.
 func (s *suite) await(what string, ok func() bool) {
 	s.Helper()
 	for !ok() {
 		if s.ctx.Err() != nil {
-			s.Fatalf("never came: %s", what)
+			s.Fatalf("timed out waiting for %s", what)
 		}
 		s.Settle(s.ctx)
 	}
 }
 
-// empty waits until no machine is listed, and none is left in truth.
+// empty waits until no machine is listed, and none really exists.
 func (s *suite) empty() {
 	s.Helper()
 	s.await("an empty list", func() bool { return len(s.live("")) == 0 })
@@ -203,10 +202,10 @@ func launchGivesEveryRankOnce(s *suite) {
 			s.Errorf("machine %+v", m)
 		}
 		if m.Offer.InstanceType != spec.Offer.InstanceType || m.Offer.Spot != spec.Offer.Spot {
-			s.Errorf("machine of another offer: %+v", m.Offer)
+			s.Errorf("machine from another offer: %+v", m.Offer)
 		}
 		if m.Launched.IsZero() {
-			s.Errorf("machine %s was launched at no time", m.ID)
+			s.Errorf("machine %s has no launch time", m.ID)
 		}
 		seen[m.Rank] = m.ID
 	}
@@ -239,7 +238,7 @@ func launchInParallelBuysOnce(s *suite) {
 	got := make([][]cloud.Machine, callers)
 	errs := make([]error, callers)
 	parallel(callers, func(i int) { got[i], errs[i] = s.Cloud().Launch(s.ctx, spec) })
-	won := s.launch(spec) // whatever became of those, this one finds them
+	won := s.launch(spec) // even if some of those failed, this one returns the machines
 	for i := range callers {
 		if errs[i] == nil && !slices.Equal(ids(got[i]), ids(won)) {
 			s.Errorf("caller %d got %v, the cluster is %v", i, ids(got[i]), ids(won))
@@ -292,7 +291,7 @@ func terminatedIsTerminated(s *suite) {
 	s.terminate(spec.Cluster)
 	if _, err := s.Cloud().Launch(s.ctx, spec); err != nil && cloud.KindOf(err) != cloud.Invalid {
 		s.Errorf("launch after terminate: kind %s, want invalid: %v", cloud.KindOf(err), err)
-	} else if err == nil { // allowed, if what it started is gone by the next time somebody looks
+	} else if err == nil { // allowed, if the next reconcile ends what it started
 		s.terminate(spec.Cluster)
 	}
 	s.empty()
@@ -314,7 +313,7 @@ func launchAndTerminateMeet(s *suite) {
 				s.Errorf("terminate: %v", err)
 			}
 		})
-		// Whoever came first: once a terminate has returned after the launch did, nothing is left.
+		// In any order: once a terminate has returned after the launch did, no machine exists.
 		s.terminate(spec.Cluster)
 	}
 	s.empty()
@@ -330,7 +329,7 @@ func failuresAreTypedAndBuyNothing(s *suite) {
 		{Kind: cloud.Invalid, Code: "bad", Message: "no such thing"},
 	} {
 		if !s.Fail(s.Offer(), want) {
-			s.Logf("cannot be made to fail with %s", want.Kind)
+			s.Logf("the cloud cannot be made to fail with %s", want.Kind)
 			continue
 		}
 		spec := s.spec(string(want.Kind), 2)
@@ -344,7 +343,7 @@ func failuresAreTypedAndBuyNothing(s *suite) {
 			s.Errorf("want %+v\n got %+v", want, typed)
 		}
 		if want.RetryAfter > 0 && typed.RetryAfter <= 0 {
-			s.Errorf("%s: how long to wait got lost", want.Kind)
+			s.Errorf("%s: RetryAfter got lost", want.Kind)
 		}
 		s.terminate(spec.Cluster) // machines may exist after an error; terminating must be enough
 	}
@@ -353,14 +352,14 @@ func failuresAreTypedAndBuyNothing(s *suite) {
 
 func aFailedLaunchCanBeTriedAgain(s *suite) {
 	if !s.Fail(s.Offer(), &cloud.Error{Kind: cloud.Throttled, Code: "slow", Message: "slow down"}) {
-		s.Skip("cannot be made to fail")
+		s.Skip("the cloud cannot be made to fail")
 	}
 	spec := s.spec("a", 2)
 	if _, err := s.Cloud().Launch(s.ctx, spec); err == nil {
-		s.Fatal("the launch was to fail")
+		s.Fatal("the launch did not fail")
 	}
 	if got := s.launch(spec); len(got) != 2 {
-		s.Errorf("the second launch gave %v", ids(got))
+		s.Errorf("the second launch returned %v", ids(got))
 	}
 	if n, err := s.Left(s.ctx); err != nil || n != 2 {
 		s.Errorf("%d machines exist, %v", n, err)
@@ -422,7 +421,7 @@ func manyClustersInParallelLeaveNothing(s *suite) {
 	s.empty()
 }
 
-// parallel calls f for 0 … n-1 at once.
+// parallel calls f for 0 … n-1 in parallel.
 func parallel(n int, f func(int)) {
 	var wg sync.WaitGroup
 	for i := range n {

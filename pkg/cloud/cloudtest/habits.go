@@ -8,34 +8,34 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// What only some clouds do, or can be made to do. A harness that has a method of these is held to more.
+// Optional abilities of a cloud or its harness. If a harness has one of these methods, the suite checks more.
 type (
-	// Late is a cloud that takes a launch and fails it afterwards, in an operation: FailLate has the next launch of an
-	// offer fail so, after some of its machines are there; the driver says how many with the error (cloud.Late). A
-	// cloud that makes none before it knows that it has all is a Queue.
+	// Late is a cloud that accepts a launch and fails it later, in an operation. FailLate makes the next launch of an
+	// offer fail so, after some of its machines exist; the driver returns their number with the error (cloud.Late). A
+	// cloud that makes no machine until it has capacity for all is a Queue.
 	Late interface {
 		FailLate(offer apitypes.Offer, err *cloud.Error) bool
 	}
-	// Queue is a Late cloud whose launches wait, and make machines when all are there.
+	// Queue is a Late cloud whose launches wait, and make machines only when all are available.
 	Queue interface {
 		Queues() bool
 	}
-	// Lossy is a cloud whose next launch is carried out, but its answer does not arrive.
+	// Lossy is a cloud that can carry out the next launch and lose the answer.
 	Lossy interface {
 		LoseAnswer() bool
 	}
-	// Littered is a cloud where more than machines can be left behind: Leftovers names the disks, addresses, interfaces
-	// and groups that exist and that no machine needs.
+	// Littered is a cloud that can leave behind more than machines: Leftovers names the disks, addresses, interfaces
+	// and groups that exist although no machine needs them.
 	Littered interface {
 		Leftovers(ctx context.Context) ([]string, error)
 	}
-	// Shared is an account that another deployment uses as well: Sibling is that one's driver.
+	// Shared is an account that another deployment uses as well; Sibling returns that deployment's driver.
 	Shared interface {
 		Sibling() cloud.Cloud
 	}
-	// Reserving is a cloud whose account can have capacity already. Reserve has it have some, for so many machines of
-	// the harness's offer on demand, and returns the offer on it; Unreserve takes that away again. Beside is how many
-	// of the machines that there really are run at their own price, on nothing that is reserved.
+	// Reserving is a cloud whose account can have reserved capacity. Reserve reserves the given number of on-demand
+	// machines of the harness's offer, and returns the offer on that reservation. Unreserve removes it. Beside returns
+	// how many of the existing machines run at their list price, outside the reservation.
 	Reserving interface {
 		Reserve(machines int) (offer apitypes.Offer, ok bool)
 		Unreserve()
@@ -46,7 +46,7 @@ type (
 func whatIsReservedIsUsed(s *suite) {
 	reserving, is := s.Harness.(Reserving)
 	if !is {
-		s.Skip("accounts of this cloud have nothing reserved that a launch asks for")
+		s.Skip("this cloud has no reserved capacity that a launch can name")
 	}
 	on, ok := reserving.Reserve(2)
 	if !ok {
@@ -55,7 +55,7 @@ func whatIsReservedIsUsed(s *suite) {
 	beside := func(want int, when string) {
 		s.Helper()
 		if n, err := reserving.Beside(s.ctx); err != nil || n != want {
-			s.Errorf("%s: %d machines beside what is reserved, not %d: %v", when, n, want, err)
+			s.Errorf("%s: %d machines outside the reservation, not %d: %v", when, n, want, err)
 		}
 	}
 	reserved := func(short string, nodes int) cloud.LaunchSpec {
@@ -67,20 +67,21 @@ func whatIsReservedIsUsed(s *suite) {
 	s.launch(spec)
 	s.launch(spec)
 	if n := len(s.live(spec.Cluster)); n != 2 {
-		s.Errorf("%d machines of 2 on what is reserved", n)
+		s.Errorf("%d machines of 2 on the reservation", n)
 	}
-	beside(0, "as many as there is room for")
+	beside(0, "exactly as many as are reserved")
 	s.launch(s.spec("b", 1))
 	beside(1, "one that was not planned there")
-	// A cloud may sell what there is no room for at its price, or refuse it; ours by the count, it comes free soon.
+	// A cloud may sell a machine beyond the reservation at its list price, or refuse it. Our driver, which counts
+	// machines, refuses it as transient, because the reservation soon has room again.
 	full := reserved("c", 1)
 	switch _, err := s.Cloud().Launch(s.ctx, full); {
 	case err == nil:
-		beside(2, "one beyond it that is sold at its price")
+		beside(2, "one beyond the reservation that is sold at its price")
 	case cloud.KindOf(err) == cloud.Transient:
-		beside(1, "one beyond it that is refused")
+		beside(1, "one beyond the reservation that is refused")
 	default:
-		s.Errorf("one beyond it is refused as %s: %v", cloud.KindOf(err), err)
+		s.Errorf("one beyond the reservation is refused as %s: %v", cloud.KindOf(err), err)
 	}
 	for _, name := range []string{spec.Cluster, s.name("b"), full.Cluster} {
 		s.terminate(name)
@@ -88,13 +89,13 @@ func whatIsReservedIsUsed(s *suite) {
 	s.empty()
 	again := reserved("d", 2)
 	s.launch(again)
-	beside(0, "after those before have gone")
+	beside(0, "after the earlier machines ended")
 	s.terminate(again.Cluster)
 	s.empty()
 	reserving.Unreserve()
 	if machines, err := s.Cloud().Launch(s.ctx, reserved("e", 2)); cloud.KindOf(err) != cloud.Capacity {
-		s.Errorf("what is reserved no more is refused as %s, with machines %v: %v", cloud.KindOf(err), ids(machines),
-			err)
+		s.Errorf("an offer on a removed reservation is refused as %s, with machines %v: %v", cloud.KindOf(err),
+			ids(machines), err)
 	}
 	s.empty()
 }
@@ -102,13 +103,13 @@ func whatIsReservedIsUsed(s *suite) {
 func lateFailuresAreTypedAndLeaveNothing(s *suite) {
 	late, ok := s.Harness.(Late)
 	if !ok {
-		s.Skip("this cloud says at once what it refuses")
+		s.Skip("this cloud refuses launches at once")
 	}
 	queue, _ := s.Harness.(Queue)
 	queues := queue != nil && queue.Queues()
 	for _, kind := range []cloud.Kind{cloud.Capacity, cloud.Quota, cloud.Transient} {
 		if !late.FailLate(s.Offer(), &cloud.Error{Kind: kind, Code: "late", Message: "on second thoughts"}) {
-			s.Logf("cannot be made to fail late with %s", kind)
+			s.Logf("the cloud cannot be made to fail late with %s", kind)
 			continue
 		}
 		spec := s.spec("late-"+string(kind), 3)
@@ -117,10 +118,10 @@ func lateFailuresAreTypedAndLeaveNothing(s *suite) {
 			s.Errorf("%s: kind %s, machines %v: %v", kind, got, ids(machines), err)
 		}
 		if made := cloud.Late(err); kind != cloud.Transient && (made < 1 && !queues || made > spec.Nodes) {
-			s.Errorf("%s: %d of %d machines are said to have been made: %v", kind, made, spec.Nodes, err)
+			s.Errorf("%s: the error reports %d of %d machines as made: %v", kind, made, spec.Nodes, err)
 		}
-		// Whole or nothing: what the operation had made before it failed is gone without anybody's asking, unless
-		// the caller is told to try the same again.
+		// All or nothing: the driver has ended what the operation made before it failed, unless the error tells the
+		// caller to retry.
 		if kind == cloud.Transient {
 			s.terminate(spec.Cluster)
 		}
@@ -136,7 +137,7 @@ func lateFailuresAreTypedAndLeaveNothing(s *suite) {
 func aLostAnswerBuysOnce(s *suite) {
 	lossy, ok := s.Harness.(Lossy)
 	if !ok || !lossy.LoseAnswer() {
-		s.Skip("answers cannot be made to get lost")
+		s.Skip("the cloud cannot be made to lose an answer")
 	}
 	spec := s.spec("a", 2)
 	if _, err := s.Cloud().Launch(s.ctx, spec); err != nil && cloud.KindOf(err) != cloud.Transient {
@@ -154,7 +155,7 @@ func aLostAnswerBuysOnce(s *suite) {
 	s.terminate(spec.Cluster)
 	if lossy.LoseAnswer() {
 		spec = s.spec("b", 2)
-		_, _ = s.Cloud().Launch(s.ctx, spec) // nobody hears what became of it
+		_, _ = s.Cloud().Launch(s.ctx, spec) // the answer is lost
 		s.terminate(spec.Cluster)
 	}
 	s.empty()
@@ -178,12 +179,12 @@ func deploymentsAreApart(s *suite) {
 	}()
 	for _, m := range theirs {
 		if slices.Contains(ids(mine), m.ID) {
-			s.Errorf("machine %s is of both", m.ID)
+			s.Errorf("machine %s belongs to both", m.ID)
 		}
 	}
-	s.await("one's own machines", func() bool { return slices.Equal(ids(s.live("")), ids(mine)) })
+	s.await("only this deployment's machines", func() bool { return slices.Equal(ids(s.live("")), ids(mine)) })
 	s.terminate(spec.Cluster)
-	s.await("an end of one's own machines", func() bool { return len(s.live("")) == 0 })
+	s.await("the end of this deployment's machines", func() bool { return len(s.live("")) == 0 })
 	left, err := other.Machines(s.ctx, spec.Cluster)
 	left = slices.DeleteFunc(left, func(m cloud.Machine) bool {
 		return m.State != cloud.Pending && m.State != cloud.Running

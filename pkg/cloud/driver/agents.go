@@ -12,11 +12,11 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// Agents are the SHA-256 of the agent's programs, hexadecimal, by architecture (amd64, arm64); "" is for any.
+// Agents are the hexadecimal SHA-256 digests of the agent programs by architecture (amd64, arm64); "" is any.
 type Agents map[string]string
 
-// UserData is what the machines of a cluster are told at boot, or the one of rank own where that is not nil. It fails
-// with a *cloud.Error of kind Invalid.
+// UserData returns the boot script for the machines of a cluster, or for the one machine of rank *own if own is not
+// nil. It fails with a *cloud.Error of kind Invalid.
 func (a Agents) UserData(name string, spec cloud.LaunchSpec, arch string, own *int,
 	environment map[string]string) ([]byte, error) {
 	agent, ok := a[arch]
@@ -36,11 +36,11 @@ func (a Agents) UserData(name string, spec cloud.LaunchSpec, arch string, own *i
 	return data, nil
 }
 
-// ErrAgents says that a list of agents cannot be read.
+// ErrAgents means that a list of agents cannot be parsed.
 var ErrAgents = errors.New("agents")
 
-// ParseAgents reads the digests of agents by where they lie: KEY for machines of any architecture, or
-// ARCH=KEY,ARCH=KEY. A key has the SHA-256 of what it names as one of its parts: agent/<sha256>/tradewind-agent.
+// ParseAgents reads the digests of agents from their storage keys: KEY for machines of any architecture, or
+// ARCH=KEY,ARCH=KEY. One part of a key is the SHA-256 of the program: agent/<sha256>/tradewind-agent.
 func ParseAgents(text string) (Agents, error) {
 	agents := Agents{}
 	for part := range strings.SplitSeq(text, ",") {
@@ -50,10 +50,10 @@ func ParseAgents(text string) (Agents, error) {
 		}
 		i := slices.IndexFunc(strings.Split(key, "/"), isDigest)
 		if i < 0 {
-			return nil, fmt.Errorf("%w: key %q has no SHA-256 in it", ErrAgents, key)
+			return nil, fmt.Errorf("%w: key %q contains no SHA-256", ErrAgents, key)
 		}
 		if _, twice := agents[arch]; twice {
-			return nil, fmt.Errorf("%w: %q is there twice", ErrAgents, arch)
+			return nil, fmt.Errorf("%w: duplicate architecture %q", ErrAgents, arch)
 		}
 		agents[arch] = strings.Split(key, "/")[i]
 	}

@@ -1,5 +1,5 @@
-// Package driver is what the drivers of clouds have in common: what they refuse before they ask anybody, which clusters
-// they have ended, what a machine is told when it boots, and one thing at a time to a cluster.
+// Package driver is what the cloud drivers share: validation before the first request, the list of ended clusters, the
+// boot script of a machine, and a lock per cluster.
 package driver
 
 import (
@@ -10,20 +10,21 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// Codes of the drivers' own failures; all others are the cloud's.
+// Codes of the drivers' own failures; all other codes come from the cloud.
 const (
 	CodeTerminated = "ClusterTerminated" // the cluster's name was used before
-	CodeLost       = "ClusterLost"       // machines of an earlier launch have ended meanwhile
+	CodeLost       = "ClusterLost"       // machines of an earlier launch have ended since
 	CodeBadSpec    = "InvalidLaunch"     // no cloud could launch it
 )
 
-// ValidCluster says whether a cluster may have this name. It is a tag's value, which is looked for to the letter.
+// ValidCluster reports whether a cluster may have this name. The name becomes the value of a tag and is matched
+// exactly.
 func ValidCluster(name string) bool {
 	const signs = "._:/=+@-"
 	return names.Made(name, 1, 255, names.Alnum+signs) && !strings.Contains(signs, name[:1])
 }
 
-// Check refuses what no cloud could launch, with an error of kind Invalid; name is the cloud's.
+// Check returns an error of kind Invalid for a spec that no cloud could launch; name is the cloud's.
 func Check(name string, spec cloud.LaunchSpec) error {
 	refuse := func(format string, args ...any) error {
 		return cloud.Errorf(name, cloud.Invalid, CodeBadSpec, format, args...)
@@ -31,11 +32,11 @@ func Check(name string, spec cloud.LaunchSpec) error {
 	o := spec.Offer
 	switch {
 	case !ValidCluster(spec.Cluster):
-		return refuse("a cluster cannot be called %.300q", spec.Cluster)
+		return refuse("invalid cluster name %.300q", spec.Cluster)
 	case o.Cloud != name:
-		return refuse("the offer is of %q", o.Cloud)
+		return refuse("the offer is from cloud %q", o.Cloud)
 	case o.Region == "" || o.InstanceType == "":
-		return refuse("the offer names no region or no machine type")
+		return refuse("the offer has no region or no machine type")
 	case spec.Nodes < 1:
 		return refuse("%d machines", spec.Nodes)
 	case len(spec.Bootstrap.Tokens) != spec.Nodes:
@@ -46,7 +47,7 @@ func Check(name string, spec cloud.LaunchSpec) error {
 	return nil
 }
 
-// Late says of a failure how many machines had been made when it came; err is to be a *cloud.Error, or to wrap one.
+// Late records in err how many machines had been made when it happened; err is, or wraps, a *cloud.Error.
 func Late(err error, made int) error {
 	var e *cloud.Error
 	if errors.As(err, &e) && made > e.Late {
@@ -55,7 +56,7 @@ func Late(err error, made int) error {
 	return err
 }
 
-// Terminated is the failure of launching a cluster that was terminated.
+// Terminated is the error for launching a cluster that was terminated.
 func Terminated(name, cluster string) error {
 	return cloud.Errorf(name, cloud.Invalid, CodeTerminated, "cluster %s was terminated", cluster)
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/atonce"
 )
 
-// Each calls f for 0 … n-1, at most so many at a time, and joins the errors.
+// Each calls f for 0 … n-1, at most atOnce calls at a time, and joins the errors.
 func Each(n, atOnce int, f func(i int) error) error {
 	errs := make([]error, max(n, 0))
 	atonce.Each(atOnce, n, func(i int) { errs[i] = f(i) })

@@ -9,28 +9,28 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/names"
 )
 
-// MaxFile bounds a file of a bucket whose files are jobs, bytes: what a job file may have.
+// MaxFile is the maximum size of a file in a bucket whose files are jobs, in bytes: the same as that of a job file.
 const MaxFile = 64 << 20
 
-// ErrLarge says that a file is larger than is read.
+// ErrLarge means that a file exceeds the maximum size.
 var ErrLarge = errors.New("the file is too large")
 
-// Files reads and writes the files of the one bucket of a cloud whose files are jobs, and no others.
+// Files reads and writes files of the one bucket of a cloud whose files are jobs, and of no other bucket.
 type Files interface {
-	// Read returns an object's content, and which writing of it that is. A bucket is a URL: gs://acme-jobs. It fails
-	// with fs.ErrNotExist where there is none, and with ErrLarge above MaxFile.
+	// Read returns an object's content and its version. A bucket is a URL: gs://acme-jobs. It fails with
+	// fs.ErrNotExist if the object is missing, and with ErrLarge above MaxFile.
 	Read(ctx context.Context, bucket, key string) (body []byte, version string, err error)
-	// Write puts an object, a remark about another, in the place of what was there.
+	// Write writes an object with a message about another one, and replaces an existing one.
 	Write(ctx context.Context, bucket, key string, body []byte) error
-	// Remove removes an object. That there is none is no error.
+	// Remove removes an object. A missing object is not an error.
 	Remove(ctx context.Context, bucket, key string) error
 }
 
-// DAGScheme is that of buckets whose files become jobs, beside those of AWS.
+// DAGScheme is the URL scheme of buckets outside AWS whose files become jobs.
 const DAGScheme = "gs://"
 
-// DAGPlace reads where files become jobs, gs://BUCKET or gs://BUCKET/FOLDER: the bucket's URL, and what names of
-// objects in it begin with. Of an empty text both are empty.
+// DAGPlace parses the place whose files become jobs, gs://BUCKET or gs://BUCKET/FOLDER, into the bucket's URL and the
+// prefix of its objects' names. For an empty text both are empty.
 func DAGPlace(text string) (bucket, prefix string, err error) {
 	if text == "" {
 		return "", "", nil
@@ -40,7 +40,7 @@ func DAGPlace(text string) (bucket, prefix string, err error) {
 		return "", "", fmt.Errorf("dags %q is not gs://BUCKET or gs://BUCKET/FOLDER", text)
 	}
 	if prefix != "" && !strings.HasSuffix(prefix, "/") {
-		prefix += "/" // a folder, and not what begins as it does
+		prefix += "/" // only the folder, not other names with this prefix
 	}
 	return DAGScheme + name, prefix, nil
 }

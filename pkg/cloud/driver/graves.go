@@ -9,15 +9,15 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// Graves remember which clusters were terminated, so that their names are not launched again: not by a call that was
-// held up on its way, nor by an event that is delivered once more. Methods are safe for concurrent use. What Bury has
-// returned for, Buried sees, from anywhere.
+// Graves remember which clusters were terminated, so that a delayed call or an event that is delivered twice cannot
+// launch them again. Methods are safe for concurrent use. Once Bury has returned for a cluster, Buried returns true
+// for it in every process.
 type Graves interface {
 	Bury(ctx context.Context, cluster string) error
 	Buried(ctx context.Context, cluster string) (bool, error)
 }
 
-// MemoryGraves are for one process. The zero value has none.
+// MemoryGraves keep the names in this process. The zero value is empty.
 type MemoryGraves struct {
 	mu    sync.Mutex
 	names map[string]bool
@@ -41,8 +41,8 @@ func (g *MemoryGraves) Buried(_ context.Context, cluster string) (bool, error) {
 	return g.names[cluster], nil
 }
 
-// StoreGraves keeps a cloud's graves in the deployment's table for a time, which is to be longer than any queue
-// delivers again. A grave costs one write, a launch two reads.
+// StoreGraves keeps a cloud's graves in the deployment's table for the time keep, which must be longer than any queue
+// redelivers a message. A grave costs one write, a launch two reads.
 func StoreGraves(cloud string, s store.Store, keep time.Duration, now func() time.Time) Graves {
 	return storeGraves{cloud: cloud, store: s, keep: keep, now: now}
 }
@@ -69,7 +69,7 @@ func (g storeGraves) Buried(ctx context.Context, cluster string) (bool, error) {
 	return len(records) > 0, err
 }
 
-// Alive refuses the name of a cluster that was terminated, as the cloud of that name.
+// Alive returns an error if the cluster was terminated; name is the cloud's.
 func Alive(ctx context.Context, name string, g Graves, cluster string) error {
 	buried, err := g.Buried(ctx, cluster)
 	if err != nil {
@@ -81,8 +81,8 @@ func Alive(ctx context.Context, name string, g Graves, cluster string) error {
 	return nil
 }
 
-// End begins to terminate a cluster: its name is buried, so that whatever is launched from now on ends itself, and then
-// what is under way with it is waited for. Nothing else is done to it until release.
+// End begins to terminate a cluster. It buries the name, so that any launch from now on ends itself, and waits for
+// calls in progress on the cluster. Other calls wait until release.
 func End(ctx context.Context, g Graves, l *Locks, cluster string) (release func(), err error) {
 	if err := g.Bury(ctx, cluster); err != nil {
 		return nil, fmt.Errorf("terminate %s: %w", cluster, err)

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// Locks serialise what is done to one thing, by name, within this process. The zero value is ready.
+// Locks serialise operations on one thing, by name, within this process. The zero value is ready.
 type Locks struct {
 	mu   sync.Mutex
 	held map[string]*lock
@@ -16,7 +16,7 @@ type lock struct {
 	users int
 }
 
-// Take waits for a name until ctx ends.
+// Take locks a name, or fails when ctx ends.
 func (l *Locks) Take(ctx context.Context, name string) (release func(), err error) {
 	l.mu.Lock()
 	if l.held == nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
 
-func TestSettingsAreReadAsWritten(t *testing.T) {
+func TestSettingsRoundTrip(t *testing.T) {
 	want := map[string]string{"project": "acme-batch", "regions": "us-central1+europe-west4", "account": "a@b.com"}
 	got, err := driver.ParseSettings(driver.FormatSettings(want))
 	if err != nil || !maps.Equal(got, want) {
@@ -38,7 +38,7 @@ func FuzzParseSettings(f *testing.F) {
 	})
 }
 
-func TestStoresAreReadByPlace(t *testing.T) {
+func TestStoreURLs(t *testing.T) {
 	got, err := driver.StoreURLs("gcp", map[string]string{"stores": "us-central1:acme-work+europe-west4:acme-eu"})
 	if err != nil || len(got) != 2 || got["gcp:us-central1"] != "gs://acme-work" || got["gcp:europe-west4"] != "gs://acme-eu" {
 		t.Errorf("%v, %v", got, err)

@@ -6,31 +6,31 @@ import (
 	"sync"
 )
 
-// Snapshots is where a refreshed catalogue is kept.
+// Snapshots stores a refreshed catalogue.
 type Snapshots interface {
-	// Get returns the snapshot and a tag that changes with it; no data when it still has the tag in unless. It fails
-	// with fs.ErrNotExist when there is none.
+	// Get returns the snapshot and a tag that changes with it. It returns no data if the tag is still unless. It fails
+	// with fs.ErrNotExist if there is no snapshot.
 	Get(ctx context.Context, unless string) (data []byte, tag string, err error)
 	Put(ctx context.Context, data []byte) error
 }
 
-// Refreshed says what a refresh of a cloud's part of the catalogue has read.
+// Refreshed is the result of refreshing a cloud's part of the catalogue.
 type Refreshed struct {
-	Offers int      `json:"offers"`         // of the cloud, in the regions that answered
-	Kept   []string `json:"kept,omitempty"` // what stays as it was, and why
+	Offers int      `json:"offers"`         // the cloud's offers in the regions that answered
+	Kept   []string `json:"kept,omitempty"` // the parts that were not renewed, and why
 }
 
-// Refresh renews a cloud's part of the catalogue over the last snapshot, and writes the next. When it fails nothing is
-// written, and what was known still holds.
+// Refresh renews a cloud's part of the last snapshot and writes the next one. If it fails, it writes nothing and the
+// old data stays valid.
 type Refresh func(ctx context.Context, s Snapshots) (Refreshed, error)
 
-// Memory is a snapshot in memory. Its zero value has none.
+// Memory is a snapshot in memory. Its zero value has no snapshot.
 type Memory struct {
 	mu   sync.Mutex
 	data []byte
 }
 
-// NewMemory begins with a snapshot; none when it is empty.
+// NewMemory starts with the given snapshot; with none if data is empty.
 func NewMemory(data []byte) *Memory { return &Memory{data: data} }
 
 // Get implements Snapshots; it has no tags.

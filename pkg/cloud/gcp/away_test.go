@@ -2,8 +2,8 @@ package gcp_test
 
 import "testing"
 
-// A zone that is away does not keep machines of another from being ended, by a process that has not launched them.
-func TestAZoneThatIsAwayHoldsUpNoOther(t *testing.T) {
+// A process that has not launched a cluster can terminate it while another zone is unreachable.
+func TestTerminateIgnoresOutageOfOtherZone(t *testing.T) {
 	w := newWorld(t, nil)
 	if _, err := w.gcp.Launch(t.Context(), spec("a", 2, onDemand)); err != nil {
 		t.Fatal(err)
@@ -18,6 +18,6 @@ func TestAZoneThatIsAwayHoldsUpNoOther(t *testing.T) {
 		}
 	}
 	if err != nil || running > 0 {
-		t.Errorf("%v; %d machines of zone a go on costing (%v)", err, running, lerr)
+		t.Errorf("%v; %d machines of zone a still run (%v)", err, running, lerr)
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
 
-// Permissions are what whoever buys needs in the project, and no more (Compute Engine documentation, "IAM roles and
-// permissions"): those of the methods that this driver calls, and those that machines' disks, networks and labels want.
+// Permissions are all permissions that the driver needs in the project (Compute Engine documentation, "IAM roles and
+// permissions"): those of the methods that it calls, and those for the disks, networks and labels of machines.
 func Permissions() []string {
 	return []string{
 		"compute.disks.create", "compute.disks.setLabels", "compute.instances.create", "compute.instances.delete",
@@ -31,13 +31,13 @@ func Permissions() []string {
 	}
 }
 
-// ReservedPermissions are those by which it is found what capacity the project has already, reserved and committed to;
-// without them nobody looks.
+// ReservedPermissions are the permissions for reading the project's reserved capacity and commitments. Without them
+// the broker does not look for either.
 func ReservedPermissions() []string {
 	return []string{"compute.reservations.list", "compute.commitments.list"}
 }
 
-// ImagePermissions are those by which machines start from images of the project's own; Google's are anybody's.
+// ImagePermissions are the permissions for booting from the project's custom images; Google's images need none.
 func ImagePermissions() []string {
 	return []string{"compute.images.get", "compute.images.getFromFamily", "compute.images.useReadOnly"}
 }
@@ -68,16 +68,16 @@ func (c *Cloud) Check(ctx context.Context) (driver.Report, error) {
 	c.checkNetwork(ctx, s, &r)
 	if c.cfg.ServiceAccount == "" {
 		r.Missing = append(r.Missing, driver.Lack{
-			What: "machines have no service account, so that none can prove which one it is",
+			What: "machines have no service account, so they cannot prove their identity",
 			Mend: "gcloud iam service-accounts create tradewind-machines --project " + c.cfg.Project,
 		})
 	}
 	return r, ctx.Err()
 }
 
-// identity is as whom Google knows the caller, empty where it does not say.
+// identity returns Google's name of the caller, or "" if Google does not report it.
 func (c *Cloud) identity(ctx context.Context) string {
-	path := "/" // its methods have their whole path
+	path := "/" // the paths of its methods are complete
 	s, err := oauth2.NewService(context.WithoutCancel(ctx), c.Options(path)...)
 	if err != nil {
 		return ""
@@ -91,7 +91,7 @@ func (c *Cloud) identity(ctx context.Context) string {
 	return cmp.Or(info.Email, info.Id)
 }
 
-// lack says what stands in the way when the project itself cannot be read, in Google's own words.
+// lack reports why the project cannot be read, with Google's own message.
 func (c *Cloud) lack(err error) driver.Lack {
 	var e *cloud.Error
 	if !errors.As(Typed(err), &e) {
@@ -110,7 +110,7 @@ func (c *Cloud) lack(err error) driver.Lack {
 	case codeCredentials, "authError", "UNAUTHENTICATED", "ACCESS_TOKEN_EXPIRED":
 		l.Mend = "gcloud auth application-default login"
 		if strings.Contains(e.Message, "iat") || strings.Contains(e.Message, "reasonable timeframe") {
-			l.What = "this machine's clock is not Google's: " + e.Message
+			l.What = "this machine's clock differs from Google's: " + e.Message
 			l.Mend = "timedatectl set-ntp true"
 		}
 	}
@@ -120,15 +120,15 @@ func (c *Cloud) lack(err error) driver.Lack {
 	return l
 }
 
-// Unknown is what Google does not say of what the project has already. Nothing of it is used then, and machines are
-// bought.
+// Unknown reports which information about the project's existing capacity could not be read. The broker does not use
+// that capacity then, and buys machines instead.
 func (c *Cloud) Unknown(what string, err error) driver.Lack {
 	l := c.lack(err)
-	l.Fatal, l.What = false, what+" is not known: "+l.What
+	l.Fatal, l.What = false, what+" is unknown: "+l.What
 	return l
 }
 
-// RoleName is that of the custom role that `cloud add gcp` makes.
+// RoleName is the name of the custom role that `cloud add gcp` creates.
 const RoleName = "tradewind"
 
 func (c *Cloud) grantCommand(identity string) string {
@@ -143,7 +143,8 @@ func (c *Cloud) grantCommand(identity string) string {
 		c.cfg.Project, member)
 }
 
-// lacksRights asks which permissions are missing. Where the API that tells is off, it is no matter: launches tell.
+// lacksRights reports missing permissions. If the API that lists them is off, it reports nothing: launches will fail
+// with a clear error.
 func (c *Cloud) lacksRights(ctx context.Context, identity string) []driver.Lack {
 	s, err := crm.NewService(context.WithoutCancel(ctx), c.Options("/")...)
 	if err != nil {
@@ -160,7 +161,7 @@ func (c *Cloud) lacksRights(ctx context.Context, identity string) []driver.Lack 
 	if len(missing) == 0 {
 		return nil
 	}
-	who := cmp.Or(identity, "whoever calls")
+	who := cmp.Or(identity, "the caller")
 	return []driver.Lack{{
 		What: fmt.Sprintf("%s lacks %s in project %s", who, strings.Join(missing, ", "), c.cfg.Project),
 		Mend: c.grantCommand(identity), Fatal: true,
@@ -184,7 +185,7 @@ func (c *Cloud) checkRegions(ctx context.Context, s *compute.Service, r *driver.
 	})
 	if err != nil {
 		l := c.lack(err)
-		l.What = "regions are not known: " + l.What
+		l.What = "regions are unknown: " + l.What
 		r.Missing = append(r.Missing, l)
 		return
 	}
@@ -207,7 +208,8 @@ func (c *Cloud) checkRegions(ctx context.Context, s *compute.Service, r *driver.
 	}
 }
 
-// quotas are those of machines: processors and GPUs. Others of the some hundred are not reached first.
+// quotas returns the quotas of processors, GPUs and machines. The project's other hundred or so quotas are never
+// reached first.
 func quotas(region string, all []*compute.Quota) (out []driver.Quota) {
 	for _, q := range all {
 		if strings.Contains(q.Metric, "CPUS") || strings.Contains(q.Metric, "GPUS") || q.Metric == "INSTANCES" {
@@ -217,7 +219,8 @@ func quotas(region string, all []*compute.Quota) (out []driver.Quota) {
 	return out
 }
 
-// checkNetwork looks for a network of the project; one of another project, or a subnetwork alone, launches tell about.
+// checkNetwork checks a network of the project. It does not check a network of another project, or a subnetwork
+// without a network: launches will report those.
 func (c *Cloud) checkNetwork(ctx context.Context, s *compute.Service, r *driver.Report) {
 	if c.cfg.Network == "" || strings.Contains(c.cfg.Network, "/") {
 		return
@@ -239,13 +242,13 @@ func (c *Cloud) checkNetwork(ctx context.Context, s *compute.Service, r *driver.
 	}
 }
 
-// TPUPermissions are those that TPUs need besides. Those of nodes are for requests that wait for nodes, too, which have
-// none of their own (IAM documentation, "Cloud TPU roles and permissions").
+// TPUPermissions are the additional permissions for TPUs. Those for nodes also cover queued resources, which have no
+// permissions of their own (IAM documentation, "Cloud TPU roles and permissions").
 func TPUPermissions() []string {
 	return []string{
 		"tpu.nodes.create", "tpu.nodes.delete", "tpu.nodes.get", "tpu.nodes.list", "tpu.operations.get",
 	}
 }
 
-// IsGone says that what was asked for is not there.
+// IsGone reports whether err means that the resource does not exist.
 func IsGone(err error) bool { return isGone(err) }

@@ -15,7 +15,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/gcp"
 )
 
-// harness is Google Cloud as the emulator plays it, for the conformance suite.
+// harness is Google Cloud as simulated by the emulator, for the conformance suite.
 type harness struct {
 	*world
 	offer    apitypes.Offer
@@ -28,7 +28,7 @@ func (h harness) Bootstrap(cluster string, nodes int) cloud.Bootstrap {
 	return boot(cluster, nodes)
 }
 
-// refusals are how Google says each kind at once.
+// refusals are Google's immediate answers for each kind of failure.
 var refusals = map[cloud.Kind]gce.Fault{
 	cloud.Capacity:  {Code: http.StatusServiceUnavailable, Reason: "ZONE_RESOURCE_POOL_EXHAUSTED", Message: "no more"},
 	cloud.Quota:     {Code: http.StatusForbidden, Reason: "quotaExceeded", Message: "Quota 'CPUS' exceeded."},
@@ -38,7 +38,7 @@ var refusals = map[cloud.Kind]gce.Fault{
 	cloud.Invalid:   {Code: http.StatusBadRequest, Reason: "invalid", Message: "Invalid value for field"},
 }
 
-// lates are how an operation fails with each kind.
+// lates are the error codes of failed operations for each kind.
 var lates = map[cloud.Kind]string{
 	cloud.Capacity: "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS", cloud.Quota: "QUOTA_EXCEEDED",
 	cloud.Transient: "INTERNAL_ERROR",
@@ -49,7 +49,7 @@ func (h harness) Fail(_ apitypes.Offer, err *cloud.Error) bool {
 	f.RetryAfter = err.RetryAfter
 	tries := 1
 	if err.Kind == cloud.Transient {
-		tries = 3 // what is not definite is asked again
+		tries = 3 // the driver retries after an indefinite answer
 	}
 	for range tries {
 		h.gce.Refuse("compute.instances.bulkInsert", f)

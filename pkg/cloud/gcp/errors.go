@@ -22,7 +22,7 @@ import (
 // Name is the catalogue's name of this cloud.
 const Name = "gcp"
 
-// Codes of this driver's own failures; all others are Google's.
+// Codes of this driver's own failures; all other codes come from Google.
 const (
 	codeNoRegion    = "RegionNotEnabled"
 	codeNotSold     = "MachineTypeNotSold"
@@ -32,13 +32,13 @@ const (
 	codeLost        = driver.CodeLost
 )
 
-// kinds types Google's codes: the reasons of answers (camelCase) and of newer APIs, and the codes of operations. A code
-// is Capacity when another zone or machine type may do, Quota when another region or family may, Invalid when nothing
-// but another request helps.
+// kinds maps Google's codes to kinds: the reasons in answers (camelCase) and of newer APIs, and the codes of
+// operations. A code is Capacity if another zone or machine type may work, Quota if another region or family may
+// work, and Invalid if only another request can work.
 //
-// Source: Compute Engine documentation, "Troubleshooting VM creation", "Troubleshooting resource availability errors",
-// "Allocation quotas", "API rate limits"; Google API design guide, "Errors"; the words of the codes as the published
-// description of the API and its forums have them.
+// Source: Compute Engine documentation, "Troubleshooting VM creation", "Troubleshooting resource availability
+// errors", "Allocation quotas", "API rate limits"; Google API design guide, "Errors"; for the spelling of the codes,
+// the published description of the API and its forums.
 var kinds = map[string]cloud.Kind{
 	"ZONE_RESOURCE_POOL_EXHAUSTED": cloud.Capacity, "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS": cloud.Capacity,
 	"RESOURCE_POOL_EXHAUSTED": cloud.Capacity, "RESOURCE_POOL_EXHAUSTED_WITH_DETAILS": cloud.Capacity,
@@ -49,7 +49,7 @@ var kinds = map[string]cloud.Kind{
 
 	"QUOTA_EXCEEDED": cloud.Quota, "quotaExceeded": cloud.Quota, "LIMIT_EXCEEDED": cloud.Quota,
 	"limitExceeded": cloud.Quota,
-	// a network or an account that is not there: no fault of the task, whose image was looked at before
+	// a missing network or account: not the task's fault, because its image was checked before
 	"RESOURCE_NOT_FOUND": cloud.Quota,
 
 	"forbidden": cloud.Auth, "required": cloud.Invalid, "authError": cloud.Auth, "insufficientPermissions": cloud.Auth,
@@ -59,7 +59,7 @@ var kinds = map[string]cloud.Kind{
 	"SERVICE_DISABLED": cloud.Auth, "accessNotConfigured": cloud.Auth, "SERVICE_NOT_ACTIVATED": cloud.Auth,
 	"CONSUMER_INVALID": cloud.Auth, "CONSUMER_SUSPENDED": cloud.Auth, "BILLING_DISABLED": cloud.Auth,
 	"billingNotEnabled": cloud.Auth, "accountDisabled": cloud.Auth, "USER_PROJECT_DENIED": cloud.Auth,
-	// what an organisation forbids, all of this cloud's launches would meet; see typedAnswer for places
+	// an organisation policy, which would refuse all launches in this cloud; see typedAnswer for location policies
 	"conditionNotMet": cloud.Auth, "CONDITION_NOT_MET": cloud.Auth, "ORG_POLICY_VIOLATION": cloud.Auth,
 	codeCredentials: cloud.Auth,
 
@@ -71,7 +71,7 @@ var kinds = map[string]cloud.Kind{
 	"RESOURCE_NOT_READY": cloud.Transient, "resourceNotReady": cloud.Transient, "UNAVAILABLE": cloud.Transient,
 	"RESOURCE_IN_USE_BY_ANOTHER_RESOURCE": cloud.Transient, "resourceInUseByAnotherResource": cloud.Transient,
 	"OPERATION_CANCELED_BY_USER": cloud.Transient, "ABORTED": cloud.Transient, codeSlow: cloud.Transient,
-	// made a moment ago, or another launch's of the same name
+	// made a moment ago, or by another launch with the same name
 	"alreadyExists": cloud.Transient, "RESOURCE_ALREADY_EXISTS": cloud.Transient, "ALREADY_EXISTS": cloud.Transient,
 
 	"invalid": cloud.Invalid, "badRequest": cloud.Invalid, "invalidParameter": cloud.Invalid,
@@ -81,12 +81,13 @@ var kinds = map[string]cloud.Kind{
 	driver.CodeTerminated: cloud.Invalid, driver.CodeBadSpec: cloud.Invalid,
 }
 
-// throttledFor is how long to wait when Google says only that it is asked too often: limits are by the minute (Compute
-// Engine documentation, "API rate limits").
+// throttledFor is the wait after a throttling error without a Retry-After: limits are per minute (Compute Engine
+// documentation, "API rate limits").
 const throttledFor = 15 * time.Second
 
-// Typed makes an *cloud.Error of an error of any of Google's APIs: by its reason, else by its HTTP status, else as
-// Transient, because whoever did not answer may later. It returns nil for nil, and what is typed already as it is.
+// Typed converts an error of any Google API to a *cloud.Error. The kind follows from its reason, otherwise from its
+// HTTP status; otherwise it is Transient, because a service that did not answer may answer later. Typed returns nil
+// for nil, and returns an error that already has a kind unchanged.
 func Typed(err error) error {
 	var typed *cloud.Error
 	if err == nil || errors.As(err, &typed) {
@@ -98,7 +99,7 @@ func Typed(err error) error {
 	var older *oauth2.RetrieveError
 	switch {
 	case errors.As(err, &token) || errors.As(err, &older):
-		// Whoever gives out tokens has refused; when it merely failed, it may not the next time.
+		// The token server refused. If it only failed, it may work next time.
 		e.Kind, e.Code = cloud.Auth, codeCredentials
 		if token != nil && token.Response != nil && token.Response.StatusCode >= http.StatusInternalServerError {
 			e.Kind = cloud.Transient
@@ -117,7 +118,7 @@ func Typed(err error) error {
 	return e
 }
 
-// described is what the answer of a server of tokens says (RFC 6749, section 5.2), empty where it is none.
+// described returns the error description in a token server's answer (RFC 6749, section 5.2), or "" if there is none.
 func described(body []byte) string {
 	var answer struct {
 		Description string `json:"error_description"`
@@ -149,15 +150,16 @@ func typedAnswer(e *cloud.Error, answer *googleapi.Error) {
 	}
 	switch {
 	case e.Kind == cloud.Auth && strings.Contains(e.Message, "gcp.resourceLocations"):
-		e.Kind = cloud.Quota // an organisation forbids this place, not all
+		e.Kind = cloud.Quota // the organisation forbids this location, not all
 	case e.Code == "notFound" && projectGone(e.Message):
-		e.Kind = cloud.Auth // no fault of the task
+		e.Kind = cloud.Auth // not the task's fault
 	}
 	ofReservation(e)
 }
 
-// ofReservation types what is said of a reservation that a machine was to run on, which is no fault of the task: it is
-// ours by the count, so what fills it is just ending; and one that is not there any more is room that is gone.
+// ofReservation sets the kind of an error about the reservation that a machine was to run on; the task is not at
+// fault. If the reservation is full, that is Transient: by our count it has room, so the machine in it is just
+// ending. If the reservation is missing, that is Capacity.
 func ofReservation(e *cloud.Error) {
 	if e.Kind != cloud.Invalid || !strings.Contains(e.Message, "pecified reservation") {
 		return
@@ -167,14 +169,14 @@ func ofReservation(e *cloud.Error) {
 	}
 }
 
-// projectGone says whether it is the whole project that was not found: its path ends after it.
+// projectGone reports whether the whole project was not found: then the path in the message ends after the project.
 func projectGone(message string) bool {
 	_, rest, ok := strings.Cut(message, "'projects/")
 	name, _, closed := strings.Cut(rest, "'")
 	return ok && closed && name != "" && !strings.Contains(name, "/")
 }
 
-// reason is the code of an answer: that of its ErrorInfo, else of its first error.
+// reason returns the code of an answer: from its ErrorInfo, otherwise from its first error.
 func reason(answer *googleapi.Error) string {
 	for _, d := range answer.Details {
 		detail, _ := d.(map[string]any)
@@ -193,7 +195,7 @@ func reason(answer *googleapi.Error) string {
 	return ""
 }
 
-// retryAfter reads the seconds of a Retry-After header, 0 when it has none.
+// retryAfter reads the seconds of a Retry-After header; 0 if there is none.
 func retryAfter(h http.Header) time.Duration {
 	const most = 3600
 	n, err := strconv.Atoi(h.Get("Retry-After"))
@@ -203,11 +205,11 @@ func retryAfter(h http.Header) time.Duration {
 	return time.Duration(min(n, most)) * time.Second
 }
 
-// telling orders the kinds of an operation's errors: of several, the one that says most about what to do.
+// telling orders the kinds by how much they say about what to do: failure returns the first that an operation has.
 var telling = []cloud.Kind{cloud.Quota, cloud.Auth, cloud.Invalid, cloud.Capacity, cloud.Throttled, cloud.Transient}
 
-// failure is what an operation failed with; nil where it did not. others are the operations of its single machines,
-// which say why where it says only that it is so.
+// failure returns the error of an operation; nil if it did not fail. others are the operations of its single
+// machines, which have the causes if op itself has none.
 func failure(op *compute.Operation, others []*compute.Operation) error {
 	var all []*cloud.Error
 	for _, o := range append([]*compute.Operation{op}, others...) {
@@ -221,7 +223,7 @@ func failure(op *compute.Operation, others []*compute.Operation) error {
 	if op.Error == nil || len(all) == 0 {
 		return nil
 	}
-	// What is merely a consequence tells nothing where there is a cause.
+	// A consequence is dropped if there is a cause.
 	causes := all[:0:0]
 	for _, e := range all {
 		if e.Code != "VM_MIN_COUNT_NOT_REACHED" {
@@ -263,7 +265,7 @@ func operationError(x *compute.OperationErrorErrors, status int64) *cloud.Error 
 	return e
 }
 
-// unknown says that a call may have taken effect although it failed: nothing, or nothing definite, was answered.
+// unknown reports whether a failed call may have taken effect: there was no answer, or no definite one.
 func unknown(err error) bool {
 	var answer *googleapi.Error
 	if errors.As(err, &answer) {
@@ -272,13 +274,14 @@ func unknown(err error) bool {
 	return cloud.KindOf(Typed(err)) == cloud.Transient && !errors.Is(err, context.Canceled)
 }
 
-// isGone says that what was asked for is not there.
+// isGone reports whether the requested resource does not exist.
 func isGone(err error) bool {
 	var answer *googleapi.Error
 	return errors.As(err, &answer) && answer.Code == http.StatusNotFound && !projectGone(answer.Message)
 }
 
-// isForbidden says that whoever asks may not have what was asked for; others may, and other things.
+// isForbidden reports whether the caller may not access the requested resource; that does not affect other callers
+// and resources.
 func isForbidden(err error) bool {
 	var answer *googleapi.Error
 	if !errors.As(err, &answer) || answer.Code != http.StatusForbidden {
@@ -288,13 +291,13 @@ func isForbidden(err error) bool {
 	return code == "forbidden" || code == "PERMISSION_DENIED"
 }
 
-// isThere says that what was to be made is there already.
+// isThere reports whether the resource to be made already exists.
 func isThere(err error) bool {
 	var answer *googleapi.Error
 	return errors.As(err, &answer) && answer.Code == http.StatusConflict
 }
 
-// message is what an answer says, without the code.
+// message returns the message of an error, without the code.
 func message(err error) string {
 	var e *cloud.Error
 	if errors.As(Typed(err), &e) {

@@ -27,7 +27,7 @@ func info(code int, reason string) error {
 	}}, Errors: []googleapi.ErrorItem{{Reason: "forbidden"}}}
 }
 
-func TestAnswersAreTyped(t *testing.T) {
+func TestTypedMapsAnswers(t *testing.T) {
 	for name, c := range map[string]struct {
 		err  error
 		kind cloud.Kind
@@ -71,7 +71,7 @@ func TestAnswersAreTyped(t *testing.T) {
 	}
 }
 
-func TestHowLongToWaitIsKept(t *testing.T) {
+func TestTypedKeepsRetryAfter(t *testing.T) {
 	err := &googleapi.Error{Code: 429, Message: "slow", Header: http.Header{"Retry-After": {"7"}}}
 	var e *cloud.Error
 	if !errors.As(gcp.Typed(err), &e) || e.RetryAfter != 7*time.Second {
@@ -79,8 +79,8 @@ func TestHowLongToWaitIsKept(t *testing.T) {
 	}
 }
 
-// How an operation ended, through the driver.
-func TestOperationsAreTyped(t *testing.T) {
+// Errors of operations, through the driver.
+func TestLaunchMapsOperationErrors(t *testing.T) {
 	for code, kind := range map[string]cloud.Kind{
 		"ZONE_RESOURCE_POOL_EXHAUSTED": cloud.Capacity, "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS": cloud.Capacity,
 		"STOCKOUT": cloud.Capacity, "QUOTA_EXCEEDED": cloud.Quota, "CONDITION_NOT_MET": cloud.Auth,
@@ -94,7 +94,7 @@ func TestOperationsAreTyped(t *testing.T) {
 			_, err := w.gcp.Launch(t.Context(), spec("a", 2, onDemand))
 			var e *cloud.Error
 			words := "in Google's words"
-			if code == "VM_MIN_COUNT_NOT_REACHED" { // which is told before
+			if code == "VM_MIN_COUNT_NOT_REACHED" { // the emulator sets this message
 				words = "minimum count"
 			}
 			if !errors.As(err, &e) || e.Kind != kind || e.Code != code || !strings.Contains(e.Message, words) {
@@ -105,7 +105,7 @@ func TestOperationsAreTyped(t *testing.T) {
 	}
 }
 
-func TestNoCredentialsAreAuth(t *testing.T) {
+func TestMissingCredentialsAreAuth(t *testing.T) {
 	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", "/nowhere/at/all.json")
 	c := gcp.New(gcp.Config{Deployment: "test", Project: "demo"})
 	if _, err := c.Machines(t.Context(), ""); cloud.KindOf(err) != cloud.Auth || !strings.Contains(err.Error(), "/nowhere/at/all.json") {

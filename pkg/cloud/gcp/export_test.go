@@ -1,4 +1,4 @@
 package gcp
 
-// SetPage makes lists shorter than they need be.
+// SetPage makes the pages of lists shorter.
 func SetPage(c *Cloud, n int64) { c.page = n }

@@ -15,10 +15,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
 
-// factsFor is how long what was read is believed.
+// factsFor is how long cached facts are valid.
 const factsFor = time.Hour
 
-// facts are what rarely changes, read when first needed.
+// facts cache what rarely changes; each is read when first needed.
 type facts struct {
 	locks driver.Locks
 	mu    sync.Mutex
@@ -39,7 +39,7 @@ func (f *facts) get(name string) (any, bool) {
 	return v.value, ok && time.Now().Before(v.until)
 }
 
-// doubt forgets everything when a launch failed because something is not there any more.
+// doubt clears the cache if a launch failed because something no longer exists.
 func (f *facts) doubt(err error) {
 	var e *cloud.Error
 	if errors.As(err, &e) && strings.Contains(strings.ToLower(e.Code), "found") {
@@ -49,7 +49,8 @@ func (f *facts) doubt(err error) {
 	}
 }
 
-// learn returns a fact, reading it if it is not known; one reader at a time, the others wait for what it finds.
+// learn returns a fact, and reads it if it is not cached. Only one caller reads at a time; the others wait for its
+// result.
 func learn[T any](ctx context.Context, f *facts, name string, read func(context.Context) (T, error)) (T, error) {
 	if v, ok := f.get(name); ok {
 		return v.(T), nil
@@ -75,19 +76,20 @@ func learn[T any](ctx context.Context, f *facts, name string, read func(context.
 	return v, nil
 }
 
-// machineType is what a launch needs to know of a type.
+// machineType is what a launch needs to know about a machine type.
 type machineType struct {
 	arch string // amd64, arm64
-	gpu  bool   // in the type; others are attached
-	// stays says that it is not moved to another host, also without GPUs.
+	gpu  bool   // the type has GPUs built in; others are attached
+	// stays means that the machine cannot be moved to another host, even without GPUs.
 	stays bool
 }
 
-// mostDisks is how many local disks machines of a family have at most that can be moved to another host.
+// mostDisks is the maximum number of local disks with which machines of a family can still be moved to another host.
 var mostDisks = map[string]int64{"z3": 6, "z4d": 12, "z4m": 12}
 
-// stays says of a type what the API does not: it is H4D, bare metal, Z3 with more than 18,000 GiB of disks of 3,000, or
-// Z4D or Z4M with more than 42,000 of 3,500 (Compute Engine documentation, "Set the host maintenance policy").
+// stays reports whether machines of a type cannot be moved to another host, which the API does not report. These are
+// H4D, bare metal, Z3 with more than 18,000 GiB in disks of 3,000, and Z4D or Z4M with more than 42,000 in disks of
+// 3,500 (Compute Engine documentation, "Set the host maintenance policy").
 func stays(name string, disks *compute.BundledLocalSsds) bool {
 	family, _, _ := strings.Cut(name, "-")
 	most, limited := mostDisks[family]
@@ -117,7 +119,7 @@ func (c *Cloud) machineType(ctx context.Context, zone, name string) (machineType
 	})
 }
 
-// class names the default image that a machine needs: its architecture, with -gpu where it has GPUs.
+// class names the default image that a machine needs: its architecture, followed by -gpu if it has GPUs.
 func (t machineType) class(o apitypes.Offer) string {
 	if t.gpu || attached(o) {
 		return t.arch + "-gpu"
@@ -125,20 +127,21 @@ func (t machineType) class(o apitypes.Offer) string {
 	return t.arch
 }
 
-// attached says whether the offer's accelerators are to be attached: the types of other families have them built in.
+// attached reports whether the offer's accelerators have to be attached; machine types of other families have them
+// built in.
 func attached(o apitypes.Offer) bool {
 	return o.Accelerator != "" && o.AccelCount > 0 && strings.HasPrefix(o.InstanceType, "n1-")
 }
 
-// attachedNames are Google's names of what it attaches to n1 machines, by the catalogue's (Compute Engine
-// documentation, "GPU machine types").
+// attachedNames are Google's names of the accelerators that it attaches to n1 machines, by their names in the
+// catalogue (Compute Engine documentation, "GPU machine types").
 var attachedNames = map[string]string{
 	"K80": "nvidia-tesla-k80", "P4": "nvidia-tesla-p4", "P100": "nvidia-tesla-p100", "V100": "nvidia-tesla-v100",
 	"T4": "nvidia-tesla-t4",
 }
 
-// families of images, the first that is there: Debian, and Google's Deep Learning VMs with NVIDIA's driver (Deep
-// Learning VM documentation, "Choose an image").
+// families are families of images by class, of which the first existing one is used: Debian, and Google's Deep
+// Learning VMs with NVIDIA's driver (Deep Learning VM documentation, "Choose an image").
 var families = map[string][]string{
 	"amd64": {"debian-cloud/debian-13", "debian-cloud/debian-12"},
 	"arm64": {"debian-cloud/debian-13-arm64", "debian-cloud/debian-12-arm64"},
@@ -149,15 +152,15 @@ var families = map[string][]string{
 	},
 }
 
-// image is what a machine starts from.
+// image is the image that a machine boots from.
 type image struct {
 	link     string
 	arch     string
-	gib      int64 // the least size of the boot disk
+	gib      int64 // the minimum size of the boot disk
 	shielded bool  // it boots by UEFI
 }
 
-// image finds a launch's image: the one it names, the deployment's own of the machine's class, or Google's.
+// image finds a launch's image: the one it names, the deployment's image for the machine's class, or Google's.
 func (c *Cloud) image(ctx context.Context, spec cloud.LaunchSpec, t machineType) (image, error) {
 	class := t.class(spec.Offer)
 	name := spec.Image
@@ -172,7 +175,7 @@ func (c *Cloud) image(ctx context.Context, spec cloud.LaunchSpec, t machineType)
 	})
 	switch {
 	case isGone(err):
-		return i, fail(spec.ImageFault(), codeNoImage, "image %s is not there, or may not be read", name)
+		return i, fail(spec.ImageFault(), codeNoImage, "image %s does not exist, or may not be read", name)
 	case isForbidden(err):
 		return i, fail(spec.ImageFault(), codeNoImage, "image %s may not be read: %s", name, message(err))
 	case err == nil && i.arch != "" && i.arch != t.arch:
@@ -181,8 +184,8 @@ func (c *Cloud) image(ctx context.Context, spec cloud.LaunchSpec, t machineType)
 	return i, err
 }
 
-// ofImage types what Google refuses because of a launch's image, which it may be able to read and not to use: others of
-// this cloud are not to be kept from it.
+// ofImage sets the kind of Google's refusal to use a launch's image, which the caller may be able to read. Tasks with
+// other images can still use this cloud.
 func ofImage(spec cloud.LaunchSpec, err error) error {
 	var e *cloud.Error
 	if errors.As(Typed(err), &e) && e.Kind == cloud.Auth && strings.Contains(e.Message, "compute.images.") {
@@ -191,7 +194,7 @@ func ofImage(spec cloud.LaunchSpec, err error) error {
 	return err
 }
 
-// defaultImage is Google's image of a class. Families are retired; the next one in the list is taken then.
+// defaultImage returns Google's image of a class. If a family has been retired, it uses the next one in the list.
 func (c *Cloud) defaultImage(ctx context.Context, class string) (image, error) {
 	return learn(ctx, &c.facts, "class "+class, func(ctx context.Context) (image, error) {
 		for _, name := range families[class] {

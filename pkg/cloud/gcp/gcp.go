@@ -18,71 +18,72 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
 
-// Config is what the driver needs to know. Deployment and Project are required; zero values of the others are useful.
+// Config is the driver's configuration. Deployment and Project are required; the zero values of the other fields are
+// defaults.
 type Config struct {
-	// Deployment is the name by whose label everything launched is found again.
+	// Deployment is the name in the label of everything launched, by which it is found again.
 	Deployment string
 	Project    string // its ID, not its number
-	// Regions are all in which machines may be bought; every one of the project's when empty.
+	// Regions are all regions in which machines may be bought; if empty, all of the project's.
 	Regions []string
 	Agents  driver.Agents
-	// Images are used instead of Google's own where a task names none, by class of machine (amd64, arm64, amd64-gpu):
+	// Images replace Google's default images for tasks that name none, by class of machine (amd64, arm64, amd64-gpu):
 	// projects/P/global/images/NAME or projects/P/global/images/family/NAME.
 	Images map[string]string
-	// Labels are put on machines and disks, for policies that ask for some.
+	// Labels are put on machines and disks, for projects whose policies require labels.
 	Labels map[string]string
-	// Environment is put in the environment of agents.
+	// Environment is added to the environment of agents.
 	Environment map[string]string
-	// DiskGiB is the boot disk of a machine that asks for none; 30 when 0.
+	// DiskGiB is the boot disk of a machine whose spec sets no size; 30 when 0.
 	DiskGiB float64
-	// Network and Subnetwork are names, or paths where they are of another project. The network default when both are
-	// empty.
+	// Network and Subnetwork are names, or paths if they belong to another project. If both are empty, the network
+	// "default" is used.
 	Network, Subnetwork string
-	// NoPublicAddress is for networks with a way out of their own (Cloud NAT).
+	// NoPublicAddress makes machines without a public address; their network needs another way out (Cloud NAT).
 	NoPublicAddress bool
-	// ServiceAccount is what machines prove themselves with, by its address. It needs no role. Without one they have no
-	// identity token.
+	// ServiceAccount is the email address of the account with which machines prove their identity. It needs no role.
+	// Without one, machines have no identity token.
 	ServiceAccount string
-	// TPUs says that TPUs may be bought; their API is asked then, and has to be on.
+	// TPUs allows buying TPUs; their API is called then, and must be enabled.
 	TPUs bool
-	// Graves remember terminated clusters; in this process's memory when nil.
+	// Graves remember terminated clusters; if nil, in this process's memory.
 	Graves driver.Graves
 	Log    *slog.Logger
-	// Endpoint is asked instead of https://SERVICE.googleapis.com, for all services: a proxy, or an emulator.
+	// Endpoint replaces https://SERVICE.googleapis.com for all services: a proxy, or an emulator.
 	Endpoint string
-	// Client are further options of Google's clients: credentials, or an HTTP client. What the environment has when
-	// empty.
+	// Client are more options of Google's clients: credentials, or an HTTP client. If empty, they come from the
+	// environment.
 	Client []option.ClientOption
 }
 
-// Times that calls may take, so that a zone that does not answer holds up nothing for long.
+// Time limits of calls, so that a zone that does not answer delays the others only briefly.
 const (
 	readWithin   = 20 * time.Second
 	insertWithin = 60 * time.Second
-	// waitWithin is how long a launch waits for its operation: less than the function that launches may take, and than
-	// Google holds one question. One that takes longer is waited for by the next call.
+	// waitWithin is how long a launch waits for its operation. It is less than the time limit of the function that
+	// launches, and less than Google keeps one wait call open. The next call waits for a slower operation.
 	waitWithin = 75 * time.Second
 )
 
-// Cloud is Google Cloud as the broker sees it. It implements cloud.Cloud and driver.Checker.
+// Cloud is Google Cloud. It implements cloud.Cloud and driver.Checker.
 type Cloud struct {
 	cfg    Config
 	log    *slog.Logger
 	graves driver.Graves
 	locks  driver.Locks
 	facts  facts
-	page   int64 // of lists; 0 is the largest
+	page   int64 // page size of lists; 0 is the largest
 
 	mu      sync.Mutex
 	service *compute.Service
 	tpus    *tpu.Service
-	homes   map[string]home // by cluster, of those launched here and not yet terminated
+	homes   map[string]home // by cluster, for clusters launched by this process and not yet terminated
 }
 
 // home is where a cluster is.
 type home struct {
 	zone string
-	done bool // the operation that bought it is over
+	done bool // the operation that bought it has finished
 	tpu  bool
 }
 
@@ -91,7 +92,7 @@ var (
 	_ driver.Checker = (*Cloud)(nil)
 )
 
-// New makes the driver. It calls nobody.
+// New makes the driver. It makes no calls.
 func New(cfg Config) *Cloud {
 	if cfg.DiskGiB <= 0 {
 		cfg.DiskGiB = cloud.DefaultDiskGiB
@@ -113,18 +114,17 @@ func New(cfg Config) *Cloud {
 // Name implements cloud.Cloud.
 func (c *Cloud) Name() string { return Name }
 
-// Scopes of the tokens that are asked for: what the roles allow, and the address of whoever has them.
+// Scopes of requested tokens: everything that the roles allow, and the email address of the account.
 const (
 	scopeCloud = "https://www.googleapis.com/auth/cloud-platform"
 	scopeEmail = "https://www.googleapis.com/auth/userinfo.email"
 )
 
-// Options are those of a client of one of Google's services; path is what follows the host in the service's own
-// address.
+// Options returns the options for a client of one of Google's services; path follows the host in the service's URL.
 func (c *Cloud) Options(path string) []option.ClientOption {
 	opts := []option.ClientOption{
 		option.WithScopes(scopeCloud, scopeEmail), option.WithUserAgent("tradewind"),
-		// Requests have user data in them, which the clients would log where their debugging is on.
+		// Requests contain user data, which the clients would log if their debugging is on.
 		option.WithLogger(slog.New(slog.DiscardHandler)),
 	}
 	if c.cfg.Endpoint != "" {
@@ -133,10 +133,10 @@ func (c *Cloud) Options(path string) []option.ClientOption {
 	return append(opts, c.cfg.Client...)
 }
 
-// Project is the one that is bought in.
+// Project is the project in which machines are bought.
 func (c *Cloud) Project() string { return c.cfg.Project }
 
-// Compute is the driver's client. It is made when it is first needed, as finding credentials may take calls.
+// Compute returns the driver's client. It is made at first use, because finding credentials may take calls.
 func (c *Cloud) Compute(ctx context.Context) (*compute.Service, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -154,26 +154,26 @@ func (c *Cloud) Compute(ctx context.Context) (*compute.Service, error) {
 	return s, nil
 }
 
-// Serves says whether machines may be bought in a region.
+// Serves reports whether machines may be bought in a region.
 func (c *Cloud) Serves(region string) bool {
 	return len(c.cfg.Regions) == 0 || slices.Contains(c.cfg.Regions, region)
 }
 
-// serves refuses what cannot be bought here.
+// serves returns an error for an offer that this deployment cannot buy.
 func (c *Cloud) serves(o apitypes.Offer) error {
 	switch {
 	case !c.Serves(o.Region):
-		return fail(cloud.Quota, codeNoRegion, "region %q is not among those of this deployment: %v", o.Region,
+		return fail(cloud.Quota, codeNoRegion, "region %q is not among the regions of this deployment: %v", o.Region,
 			c.cfg.Regions)
 	case o.Zone == "":
-		return fail(cloud.Invalid, driver.CodeBadSpec, "the offer names no zone, and Google sells by zone")
+		return fail(cloud.Invalid, driver.CodeBadSpec, "the offer names no zone, but Google sells by zone")
 	case regionOf(o.Zone) != o.Region:
 		return fail(cloud.Invalid, driver.CodeBadSpec, "zone %s is not in region %s", o.Zone, o.Region)
 	}
 	return nil
 }
 
-// regionOf is the region of a zone: us-central1 of us-central1-a.
+// regionOf returns the region of a zone: us-central1 for us-central1-a.
 func regionOf(zone string) string {
 	if i := strings.LastIndexByte(zone, '-'); i > 0 {
 		return zone[:i]
@@ -181,7 +181,7 @@ func regionOf(zone string) string {
 	return zone
 }
 
-// maxHomes bounds what is remembered; it only saves calls.
+// maxHomes is the maximum number of remembered clusters; the map only saves calls.
 const maxHomes = 10_000
 
 func (c *Cloud) home(cluster string) home {
@@ -190,7 +190,7 @@ func (c *Cloud) home(cluster string) home {
 	return c.homes[cluster]
 }
 
-// settle remembers where a cluster is; the zero home forgets it.
+// settle records where a cluster is; the zero home forgets the cluster.
 func (c *Cloud) settle(cluster string, h home) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -42,9 +42,9 @@ func (c *Cloud) launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Mach
 	if isTPU(spec.Offer) {
 		return c.launchTPU(ctx, spec)
 	}
-	// An earlier call may have bought them, and its answer been lost.
+	// An earlier call may have bought them and lost the answer.
 	found, err := c.find(ctx, spec.Offer.Zone, spec.Cluster)
-	if err != nil && cloud.KindOf(Typed(err)) == cloud.Invalid { // there is no such zone
+	if err != nil && cloud.KindOf(Typed(err)) == cloud.Invalid { // the zone does not exist
 		return nil, fail(cloud.Quota, codeNoRegion, "%v", Typed(err))
 	}
 	if err != nil {
@@ -58,18 +58,18 @@ func (c *Cloud) launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Mach
 		return nil, err
 	}
 	c.settle(spec.Cluster, home{zone: spec.Offer.Zone, done: true})
-	// It may have been terminated meanwhile.
+	// It may have been terminated in the meantime.
 	if err := driver.Alive(ctx, Name, c.graves, spec.Cluster); err != nil {
 		return nil, errors.Join(err, c.sweep(context.WithoutCancel(ctx), spec.Offer.Zone, spec.Cluster))
 	}
 	return machines, nil
 }
 
-// maxAttempts bounds how often one cluster is bought in vain.
+// maxAttempts is the maximum number of failed operations for one cluster.
 const maxAttempts = 8
 
-// buy has Google make the machines, or finds that it is at it, or that it has done so. Operations that failed before in
-// a way that is to be tried again are passed over.
+// buy makes the machines with a new operation, or waits for the operation of an earlier call. It skips earlier
+// operations that failed with an error that is to be retried.
 func (c *Cloud) buy(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Machine, error) {
 	in, err := c.request(ctx, spec)
 	if err != nil {
@@ -78,12 +78,12 @@ func (c *Cloud) buy(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Machine
 	c.settle(spec.Cluster, home{zone: spec.Offer.Zone})
 	for attempt := range maxAttempts {
 		op, err := c.insert(ctx, spec, in, c.requestID(spec.Cluster, attempt))
-		if isThere(err) { // by a request that Google has forgotten
+		if isThere(err) { // made by a request that Google has forgotten
 			return c.collect(ctx, spec)
 		}
 		if err != nil {
 			c.facts.doubt(Typed(err))
-			if isGone(err) { // a network, or an account: no fault of the task
+			if isGone(err) { // a network, or an account: not the task's fault
 				return nil, fail(cloud.Quota, "notFound", "%s", message(err))
 			}
 			return nil, ofImage(spec, err)
@@ -104,14 +104,14 @@ func (c *Cloud) buy(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Machine
 		if earlier && (kind == cloud.Transient || kind == cloud.Throttled) {
 			continue
 		}
-		// Google has undone what it had made; what it has left is not for anybody.
+		// Google has removed the machines that it made; sweep ends any that it left.
 		why = driver.Late(why, made(op, spec.Nodes))
 		return nil, errors.Join(why, c.sweep(context.WithoutCancel(ctx), spec.Offer.Zone, spec.Cluster))
 	}
 	return nil, fail(cloud.Capacity, codeLost, "cluster %s has failed %d times", spec.Cluster, maxAttempts)
 }
 
-// made is how many machines an operation had made when it failed, whatever Google has undone of them.
+// made returns how many machines a failed operation had made, including those that Google has removed since.
 func made(op *compute.Operation, nodes int) (n int) {
 	if op.InstancesBulkInsertOperationMetadata == nil {
 		return 0
@@ -122,15 +122,15 @@ func made(op *compute.Operation, nodes int) (n int) {
 	return min(n, nodes)
 }
 
-// Pauses between questions for what Google has not answered.
+// Pauses before retrying calls without a definite answer.
 const (
 	insertTries = 3
 	pauseFor    = 250 * time.Millisecond
 	waitPause   = time.Second
 )
 
-// insert asks for the machines. Where nobody says what became of it, the same is asked again: the same id is the same
-// operation.
+// insert asks for the machines. If the outcome is unknown it retries with the same ID, for which Google returns the
+// same operation.
 func (c *Cloud) insert(ctx context.Context, spec cloud.LaunchSpec, in *compute.BulkInsertInstanceResource,
 	id string) (*compute.Operation, error) {
 	s, err := c.Compute(ctx)
@@ -150,7 +150,7 @@ func (c *Cloud) insert(ctx context.Context, spec cloud.LaunchSpec, in *compute.B
 	}
 }
 
-// wait returns an operation when it is over.
+// wait returns an operation once it has finished.
 func (c *Cloud) wait(ctx context.Context, zone string, op *compute.Operation) (*compute.Operation, error) {
 	s, err := c.Compute(ctx)
 	if err != nil {
@@ -162,7 +162,7 @@ func (c *Cloud) wait(ctx context.Context, zone string, op *compute.Operation) (*
 		next, err := s.ZoneOperations.Wait(c.cfg.Project, zone, op.Name).Context(ctx).Do()
 		switch {
 		case ctx.Err() != nil:
-			return nil, fail(cloud.Transient, codeSlow, "operation %s in %s is not over yet", op.Name, zone)
+			return nil, fail(cloud.Transient, codeSlow, "operation %s in %s has not finished yet", op.Name, zone)
 		case err != nil && !unknown(err):
 			return nil, err
 		case err == nil:
@@ -170,14 +170,14 @@ func (c *Cloud) wait(ctx context.Context, zone string, op *compute.Operation) (*
 		}
 		if op.Status != "DONE" {
 			if err := clock.Pause(ctx, waitPause); err != nil {
-				return nil, fail(cloud.Transient, codeSlow, "operation %s in %s is not over yet", op.Name, zone)
+				return nil, fail(cloud.Transient, codeSlow, "operation %s in %s has not finished yet", op.Name, zone)
 			}
 		}
 	}
 	return op, nil
 }
 
-// group lists the operations of the single machines of one that failed without saying why.
+// group lists the operations of the single machines of an operation that failed without a cause.
 func (c *Cloud) group(ctx context.Context, zone string, op *compute.Operation) ([]*compute.Operation, error) {
 	if op.OperationGroupId == "" || !slices.ContainsFunc(op.Error.Errors, func(e *compute.OperationErrorErrors) bool {
 		return e.Code == "VM_MIN_COUNT_NOT_REACHED"
@@ -194,7 +194,7 @@ func (c *Cloud) group(ctx context.Context, zone string, op *compute.Operation) (
 		Filter(fmt.Sprintf("operationGroupId=%q", op.OperationGroupId)).MaxResults(maxPage))
 }
 
-// zoneOperations reads a list to its end: pages of a filtered one may have less than there is, or nothing.
+// zoneOperations reads all pages of a list: pages of a filtered list may be short or empty before the end.
 func zoneOperations(ctx context.Context, list *compute.ZoneOperationsListCall) (all []*compute.Operation, err error) {
 	err = list.Pages(ctx, func(page *compute.OperationList) error {
 		all = append(all, page.Items...)
@@ -203,8 +203,8 @@ func zoneOperations(ctx context.Context, list *compute.ZoneOperationsListCall) (
 	return all, err
 }
 
-// collect returns the machines of a cluster that was bought. Those that a list lacks are asked for by name, which is
-// exact. A cluster that is not whole any more is ended.
+// collect returns the machines of a bought cluster. It gets machines that are missing in the list by name, which is
+// exact. It ends a cluster that is no longer whole.
 func (c *Cloud) collect(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Machine, error) {
 	found, err := c.find(ctx, spec.Offer.Zone, spec.Cluster)
 	if err != nil {
@@ -246,7 +246,7 @@ func keep(all []*compute.Instance, want func(*compute.Instance) bool) []*compute
 	return slices.DeleteFunc(slices.Clone(all), func(i *compute.Instance) bool { return !want(i) })
 }
 
-// sweep deletes all that a cluster has in a zone, or in all.
+// sweep deletes all machines of a cluster in a zone; in all zones if zone is empty.
 func (c *Cloud) sweep(ctx context.Context, zone, cluster string) error {
 	found, err := c.find(ctx, zone, cluster)
 	if err != nil {
@@ -258,7 +258,7 @@ func (c *Cloud) sweep(ctx context.Context, zone, cluster string) error {
 // Terminate implements cloud.Cloud.
 func (c *Cloud) Terminate(ctx context.Context, cluster string) error {
 	if !driver.ValidCluster(cluster) {
-		return nil // there never was one
+		return nil // no cluster can have this name
 	}
 	if err := c.terminate(ctx, cluster); err != nil {
 		return Typed(err)
@@ -281,10 +281,10 @@ func (c *Cloud) terminate(ctx context.Context, cluster string) error {
 		return nil
 	}
 	found, err := c.find(ctx, at.zone, cluster)
-	if err != nil && len(found) == 0 { // a cluster is in one zone: where it was found the others do not matter
+	if err != nil && len(found) == 0 { // a cluster is in one zone: once it is found, errors of other zones do not matter
 		return err
 	}
-	if !at.done && !complete(found) { // somebody may be buying it, or the list lags
+	if !at.done && !complete(found) { // another process may be buying it, or the list lags
 		bought, err := c.bought(ctx, at.zone, cluster)
 		if err != nil {
 			return err
@@ -306,13 +306,13 @@ func (c *Cloud) terminate(ctx context.Context, cluster string) error {
 	return nil
 }
 
-// complete says whether these are all the machines that the cluster was launched with.
+// complete reports whether these are all the machines with which the cluster was launched.
 func complete(found []*compute.Instance) bool {
 	return len(found) > 0 && len(found) == parseDescription(found[0].Description).Nodes
 }
 
-// bought names the machines that operations have made for a cluster, in a zone or in all, whoever began them. One that
-// is not over is waited for: what it makes after a look around would stay.
+// bought returns the names of the machines that operations of any process made for a cluster, in a zone or in all
+// zones. It waits for unfinished operations, because machines that they make later would be missed.
 func (c *Cloud) bought(ctx context.Context, zone, cluster string) ([]*compute.Instance, error) {
 	var made []*compute.Instance
 	for attempt := range maxAttempts {
@@ -332,7 +332,7 @@ func (c *Cloud) bought(ctx context.Context, zone, cluster string) ([]*compute.In
 	return made, nil
 }
 
-// targets is how many machines an operation was to make.
+// targets returns how many machines an operation was to make.
 func targets(op *compute.Operation) (n int) {
 	if m := op.InstancesBulkInsertOperationMetadata; m != nil {
 		for _, s := range m.PerLocationStatus {
@@ -342,7 +342,7 @@ func targets(op *compute.Operation) (n int) {
 	return n
 }
 
-// operations are those that were begun with a request id.
+// operations lists the operations with a request ID.
 func (c *Cloud) operations(ctx context.Context, zone, id string) ([]*compute.Operation, error) {
 	s, err := c.Compute(ctx)
 	if err != nil {

@@ -23,7 +23,7 @@ func (w *world) launch(s cloud.LaunchSpec) []cloud.Machine {
 	return machines
 }
 
-// none waits until Google has no machine any more: deleting takes it some requests.
+// none waits until no machine exists: the emulator takes some requests to delete one.
 func (w *world) none(c *gcp.Cloud) {
 	w.Helper()
 	for range 10 {
@@ -48,7 +48,7 @@ func value(i *compute.Instance, key string) string {
 	return ""
 }
 
-func TestWhatAMachineIsMadeOf(t *testing.T) {
+func TestLaunchRequestMatchesSpec(t *testing.T) {
 	w := newWorld(t, func(c *gcp.Config) { c.Network, c.NoPublicAddress, c.DiskGiB = "default", true, 70 })
 	s := spec("Job-1.train_a.1", 2, spot)
 	s.Labels["task"] = "Train A"
@@ -77,7 +77,7 @@ func TestWhatAMachineIsMadeOf(t *testing.T) {
 		t.Errorf("%+v", sh)
 	}
 	if len(i.NetworkInterfaces[0].AccessConfigs) != 0 {
-		t.Error("it has a public address")
+		t.Error("the machine has a public address")
 	}
 	script := value(i, "startup-script")
 	if !strings.HasPrefix(script, "#!/bin/bash") || !strings.Contains(script, "token-of-Job-1.train_a.1") ||
@@ -90,7 +90,7 @@ func TestWhatAMachineIsMadeOf(t *testing.T) {
 	}
 }
 
-func TestAPlainMachine(t *testing.T) {
+func TestLaunchPlainMachine(t *testing.T) {
 	w := newWorld(t, func(c *gcp.Config) { c.ServiceAccount = "" })
 	o := onDemand
 	o.InstanceType = "c4a-standard-4"
@@ -106,8 +106,8 @@ func TestAPlainMachine(t *testing.T) {
 	}
 }
 
-// Some types are not moved to another host, and others are moved only: Google refuses what does not fit.
-func TestWhatIsMovedToAnotherHost(t *testing.T) {
+// Some types cannot be moved to another host, and others must be movable: Google refuses a wrong setting.
+func TestHostMaintenancePolicy(t *testing.T) {
 	w := newWorld(t, nil)
 	for kind, want := range map[string]string{
 		"h4d-standard-192": "TERMINATE", "c3-standard-192-metal": "TERMINATE", "z3-highmem-88-highlssd": "TERMINATE",
@@ -122,8 +122,8 @@ func TestWhatIsMovedToAnotherHost(t *testing.T) {
 	}
 }
 
-// Names that are the same in a label's letters are not the same cluster.
-func TestNamesThatLookAlikeAreApart(t *testing.T) {
+// Names that become the same in a label's alphabet are still different clusters.
+func TestSimilarNamesAreDifferentClusters(t *testing.T) {
 	w := newWorld(t, nil)
 	long := strings.Repeat("x", 80)
 	for _, name := range []string{"a.b", "a-b", "A-B", "a/b", long + "1", long + "2"} {
@@ -134,7 +134,7 @@ func TestNamesThatLookAlikeAreApart(t *testing.T) {
 	}
 }
 
-func TestEveryAnswerGetsLost(t *testing.T) {
+func TestLostAnswersBuyOnce(t *testing.T) {
 	w := newWorld(t, nil)
 	for range 3 {
 		w.gce.Lose("compute.instances.bulkInsert")
@@ -145,15 +145,15 @@ func TestEveryAnswerGetsLost(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	w.gce.EndWaits(1)
-	other := w.another(nil) // after a crash
+	other := w.another(nil) // as after a crash
 	m, err := other.Launch(t.Context(), s)
 	if err != nil || len(m) != 2 || len(w.gce.Machines()) != 2 {
 		t.Errorf("%v %v", m, err)
 	}
 }
 
-// A cluster that another process was buying when it died is waited for and ended.
-func TestTerminateWaitsForWhoBuys(t *testing.T) {
+// Terminate waits for and ends a cluster that another process was buying when it died.
+func TestTerminateWaitsForOngoingPurchase(t *testing.T) {
 	w := newWorld(t, nil)
 	s := spec("a", 2, onDemand)
 	for range 3 {
@@ -161,38 +161,38 @@ func TestTerminateWaitsForWhoBuys(t *testing.T) {
 	}
 	w.gce.Lag(2)
 	if _, err := w.gcp.Launch(t.Context(), s); err == nil {
-		t.Fatal("nobody heard of it")
+		t.Fatal("the launch succeeded although all answers were lost")
 	}
 	other := w.another(nil)
 	if err := other.Terminate(t.Context(), "a"); err != nil {
 		t.Fatal(err)
 	}
-	if err := other.Terminate(t.Context(), "a"); err != nil { // lists lagged when the first looked
+	if err := other.Terminate(t.Context(), "a"); err != nil { // lists lagged during the first call
 		t.Fatal(err)
 	}
 	w.none(other)
 }
 
-// What was bought in a zone is found among its operations, on whichever page, while lists lag.
-func TestTerminateLooksThroughAllOperationsOfTheZone(t *testing.T) {
+// While lists lag, bought machines are found through the zone's operations, on any page.
+func TestTerminateReadsAllOperationsOfZone(t *testing.T) {
 	w := newWorld(t, nil)
 	for range 3 {
 		w.gce.Lose("compute.instances.bulkInsert")
 	}
 	w.gce.Lag(100)
 	if _, err := w.gcp.Launch(t.Context(), spec("a", 2, onDemand)); err == nil {
-		t.Fatal("nobody heard of it")
+		t.Fatal("the launch succeeded although all answers were lost")
 	}
 	if err := w.gcp.Terminate(t.Context(), "a"); err != nil {
 		t.Fatal(err)
 	}
 	if n := w.gce.Calls("compute.instances.delete"); n != 2 {
-		t.Errorf("%d machines are ended, want 2", n)
+		t.Errorf("%d machines were ended, want 2", n)
 	}
 }
 
-// What a list lacks is asked for by name.
-func TestListsThatLag(t *testing.T) {
+// Machines that are missing in a list are requested by name.
+func TestLaggingLists(t *testing.T) {
 	w := newWorld(t, nil)
 	w.gce.Lag(5)
 	if m := w.launch(spec("a", 3, onDemand)); len(m) != 3 || m[2].Rank != 2 || m[2].Cluster != "a" || m[0].Launched.IsZero() {
@@ -204,8 +204,8 @@ func TestListsThatLag(t *testing.T) {
 	w.none(w.gcp)
 }
 
-// Google forgets ids; the machines' names still tell.
-func TestAForgottenRequest(t *testing.T) {
+// Google forgets request IDs; the machines' names still prevent a second purchase.
+func TestForgottenRequestIDBuysOnce(t *testing.T) {
 	w := newWorld(t, nil)
 	s := spec("a", 2, onDemand)
 	first := w.launch(s)
@@ -217,7 +217,7 @@ func TestAForgottenRequest(t *testing.T) {
 	}
 }
 
-func TestAClusterThatIsNotWholeAnyMoreIsEnded(t *testing.T) {
+func TestPartialClusterIsEnded(t *testing.T) {
 	w := newWorld(t, nil)
 	s := spec("a", 3, spot)
 	m := w.launch(s)
@@ -228,14 +228,14 @@ func TestAClusterThatIsNotWholeAnyMoreIsEnded(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	w.none(w.gcp)
-	// and when nothing is left of it at all
+	// and also when none of its machines exist any more
 	if _, err := w.gcp.Launch(t.Context(), s); cloud.KindOf(err) != cloud.Capacity || len(w.gce.Machines()) != 0 {
 		t.Errorf("%v, %v", err, w.gce.Machines())
 	}
 }
 
-// What is to be tried again is bought by a new operation, also by whoever has not seen the first one fail.
-func TestALateTransientFailureIsTriedAgain(t *testing.T) {
+// A retry after a transient failure uses a new operation, even in a process that has not seen the first one fail.
+func TestLateTransientFailureCanBeRetried(t *testing.T) {
 	w := newWorld(t, nil)
 	w.gce.FailLate(gce.Fault{Reason: "INTERNAL_ERROR", Message: "oops"}, 0)
 	s := spec("a", 2, onDemand)
@@ -247,8 +247,8 @@ func TestALateTransientFailureIsTriedAgain(t *testing.T) {
 	}
 }
 
-// A stock-out that was told once is told again, and does not buy what the plan has left.
-func TestALateStockoutStaysOne(t *testing.T) {
+// A stock-out is returned again on retry, and the retry buys nothing, although there is capacity now.
+func TestLateStockoutIsReturnedAgain(t *testing.T) {
 	w := newWorld(t, nil)
 	w.gce.Dry("us-central1-a", true, false)
 	s := spec("a", 2, onDemand)
@@ -263,7 +263,7 @@ func TestALateStockoutStaysOne(t *testing.T) {
 	w.none(w.gcp)
 }
 
-func TestQuotasAreOfTheirRegionAndMarket(t *testing.T) {
+func TestQuotaDependsOnRegionAndMarket(t *testing.T) {
 	w := newWorld(t, nil)
 	w.gce.SetQuota("us-central1", "CPUS", 3)
 	if _, err := w.gcp.Launch(t.Context(), spec("a", 2, onDemand)); cloud.KindOf(err) != cloud.Quota || !strings.Contains(err.Error(), "CPUS") {
@@ -272,7 +272,7 @@ func TestQuotasAreOfTheirRegionAndMarket(t *testing.T) {
 	w.launch(spec("b", 2, spot))
 }
 
-func TestAZoneThatIsNotReachedFailsTheList(t *testing.T) {
+func TestUnreachableZoneFailsList(t *testing.T) {
 	w := newWorld(t, nil)
 	w.launch(spec("a", 1, onDemand))
 	w.gce.Silence("europe-west4-a", true)
@@ -280,11 +280,11 @@ func TestAZoneThatIsNotReachedFailsTheList(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	if m, err := w.gcp.Machines(t.Context(), "a"); err != nil || len(m) != 1 {
-		t.Errorf("it is known to be elsewhere: %v %v", m, err)
+		t.Errorf("the cluster is known to be in another zone: %v %v", m, err)
 	}
 }
 
-func TestListsOfManyPages(t *testing.T) {
+func TestListsAreReadPageByPage(t *testing.T) {
 	w := newWorld(t, nil)
 	gcp.SetPage(w.gcp, 2)
 	w.launch(spec("a", 5, onDemand))
@@ -296,8 +296,8 @@ func TestListsOfManyPages(t *testing.T) {
 	}
 }
 
-// A machine that has shut itself down costs its disk until it is deleted.
-func TestAStoppedMachineIsStillToBeEnded(t *testing.T) {
+// A machine that has shut itself down still costs its disk until it is deleted.
+func TestStoppedMachineIsTerminating(t *testing.T) {
 	w := newWorld(t, nil)
 	m := w.launch(spec("a", 1, onDemand))
 	w.gce.Take(m[0].ID)
@@ -311,7 +311,7 @@ func TestAStoppedMachineIsStillToBeEnded(t *testing.T) {
 	w.none(w.gcp)
 }
 
-func TestWhatCannotBeBought(t *testing.T) {
+func TestLaunchErrors(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*world, *cloud.LaunchSpec)
 		kind   cloud.Kind
@@ -320,13 +320,13 @@ func TestWhatCannotBeBought(t *testing.T) {
 		"a region that is not configured": {func(_ *world, s *cloud.LaunchSpec) {
 			s.Offer.Region, s.Offer.Zone = "asia-east1", "asia-east1-a"
 		}, cloud.Quota, "asia-east1"},
-		"a zone that Google has not": {func(_ *world, s *cloud.LaunchSpec) { s.Offer.Zone = "us-central1-z" }, cloud.Quota, "Unknown zone"},
-		"no zone":                    {func(_ *world, s *cloud.LaunchSpec) { s.Offer.Zone = "" }, cloud.Invalid, "no zone"},
-		"a zone of another region":   {func(_ *world, s *cloud.LaunchSpec) { s.Offer.Zone = "us-west1-a" }, cloud.Invalid, "not in region"},
+		"a zone that Google does not have": {func(_ *world, s *cloud.LaunchSpec) { s.Offer.Zone = "us-central1-z" }, cloud.Quota, "Unknown zone"},
+		"no zone":                          {func(_ *world, s *cloud.LaunchSpec) { s.Offer.Zone = "" }, cloud.Invalid, "no zone"},
+		"a zone of another region":         {func(_ *world, s *cloud.LaunchSpec) { s.Offer.Zone = "us-west1-a" }, cloud.Invalid, "not in region"},
 		"a type that is not sold there": {func(w *world, s *cloud.LaunchSpec) {
 			w.gce.Unsell(s.Offer.Zone, s.Offer.InstanceType)
 		}, cloud.Capacity, "not sold"},
-		"an image that is not there": {func(_ *world, s *cloud.LaunchSpec) { s.Image = "projects/p/global/images/no-such" }, cloud.Invalid, "no-such"},
+		"an image that does not exist": {func(_ *world, s *cloud.LaunchSpec) { s.Image = "projects/p/global/images/no-such" }, cloud.Invalid, "no-such"},
 		"an image that may not be read": {func(w *world, s *cloud.LaunchSpec) {
 			s.Image = "projects/p/global/images/secret"
 			w.gce.Deny("compute.images.get", true)
@@ -335,13 +335,13 @@ func TestWhatCannotBeBought(t *testing.T) {
 			s.Image = "projects/p/global/images/secret"
 			w.gce.Deny("compute.images.useReadOnly", true)
 		}, cloud.Invalid, "compute.images.useReadOnly"},
-		"an image of the deployment's that may not be read": {func(w *world, _ *cloud.LaunchSpec) {
+		"a deployment's image that may not be read": {func(w *world, _ *cloud.LaunchSpec) {
 			w.gce.Deny("compute.images.getFromFamily", true)
 			w.gcp = w.another(func(c *gcp.Config) {
 				c.Images = map[string]string{"amd64": "projects/p/global/images/family/secret"}
 			})
 		}, cloud.Quota, "family/secret"},
-		"an image's name": {func(_ *world, s *cloud.LaunchSpec) { s.Image = "ami-1" }, cloud.Invalid, "want projects/"},
+		"an invalid image name": {func(_ *world, s *cloud.LaunchSpec) { s.Image = "ami-1" }, cloud.Invalid, "want projects/"},
 		"an image of another processor": {func(_ *world, s *cloud.LaunchSpec) {
 			s.Image = "projects/debian-cloud/global/images/family/debian-12-arm64"
 		}, cloud.Invalid, "for arm64"},
@@ -349,10 +349,10 @@ func TestWhatCannotBeBought(t *testing.T) {
 			w.gce.RemoveFamily("debian-cloud/debian-12")
 			w.gce.RemoveFamily("debian-cloud/debian-13")
 		}, cloud.Quota, "no default image"},
-		"an accelerator that is not attached": {func(_ *world, s *cloud.LaunchSpec) {
+		"an accelerator that cannot be attached": {func(_ *world, s *cloud.LaunchSpec) {
 			s.Offer.InstanceType, s.Offer.Accelerator, s.Offer.AccelCount = "n1-standard-4", "H100", 1
-		}, cloud.Capacity, "attaches no H100"},
-		"a network that is not there": {func(w *world, _ *cloud.LaunchSpec) {
+		}, cloud.Capacity, "cannot attach H100"},
+		"a missing network": {func(w *world, _ *cloud.LaunchSpec) {
 			w.gcp = w.another(func(c *gcp.Config) { c.Network = "nowhere" })
 		}, cloud.Quota, "not found"},
 	} {
@@ -369,19 +369,19 @@ func TestWhatCannotBeBought(t *testing.T) {
 	}
 }
 
-// A retired family is no reason not to buy.
-func TestTheNextFamilyIsTaken(t *testing.T) {
+// If an image family is retired, the next one is used.
+func TestRetiredImageFamilyFallsBack(t *testing.T) {
 	w := newWorld(t, nil)
 	w.gce.RemoveFamily("debian-cloud/debian-13")
 	w.launch(spec("a", 1, onDemand))
 }
 
-// Whoever terminates while a launch waits ends what it gets.
-func TestTerminatedWhileItIsBought(t *testing.T) {
+// If a cluster is terminated during its launch, the launch ends the machines that it gets.
+func TestTerminateDuringLaunch(t *testing.T) {
 	w := newWorld(t, nil)
 	graves := &hook{}
 	c := w.another(func(c *gcp.Config) { c.Graves = graves })
-	graves.asked = func(n int) bool { return n > 1 } // not before it buys
+	graves.asked = func(n int) bool { return n > 1 } // not yet before it buys
 	_, err := c.Launch(t.Context(), spec("a", 2, onDemand))
 	if cloud.KindOf(err) != cloud.Invalid || err == nil {
 		t.Errorf("%v", err)

@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// booting is a world whose machines are processes, and the broker that they call.
+// booting is a world whose machines are processes, and the broker that they connect to.
 type booting struct {
 	*world
 	*agenttest.Broker
@@ -82,8 +82,8 @@ func (b *booting) assign(run string) *wire.Assignment {
 	return a
 }
 
-// The machines boot what they were launched with, prove which ones they are, run a task, and end when they are let go.
-func TestMachinesBootProveThemselvesAndRunATask(t *testing.T) {
+// The machines run the boot script, prove their identities, run a task, and end when they are released.
+func TestMachinesBootProveIdentityAndRunTask(t *testing.T) {
 	b := newBooting(t, 2)
 	v, err := googleid.New(googleid.Config{Audience: b.URL(), Keys: b.url + "/oauth2/v3/certs"})
 	if err != nil {
@@ -93,11 +93,11 @@ func TestMachinesBootProveThemselvesAndRunATask(t *testing.T) {
 		node := agenttest.Node{Cluster: "cluster", Rank: rank}
 		hello := b.Hello(node)
 		if hello.Proof == nil {
-			t.Fatalf("rank %d came without proof", rank)
+			t.Fatalf("rank %d sent no proof", rank)
 		}
 		m, err := v.Verify(t.Context(), hello.Proof.Document, hello.Nonce)
 		if err != nil || m.ID != launched.ID || m.Account != launched.Account || m.Region != launched.Offer.Region {
-			t.Errorf("rank %d proves %+v (%v), launched was %+v", rank, m, err, launched)
+			t.Errorf("rank %d proves %+v (%v), but %+v was launched", rank, m, err, launched)
 		}
 		if rank == 0 {
 			work := b.assign(`echo "I am $TRADEWIND_MACHINE"`)
@@ -116,15 +116,15 @@ func TestMachinesBootProveThemselvesAndRunATask(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err, b.gce.Machines())
 	}
-	// stopped is not gone
+	// a stopped machine still exists
 	if err := b.gcp.Terminate(t.Context(), "cluster"); err != nil {
 		t.Fatal(err)
 	}
 	b.none(b.gcp)
 }
 
-// A machine that is being taken saves its work before it goes.
-func TestAMachineThatIsTakenSavesItsWork(t *testing.T) {
+// An interrupted machine saves its work before it ends.
+func TestInterruptedMachineSavesWork(t *testing.T) {
 	b := newBooting(t, 1)
 	node := agenttest.Node{Cluster: "cluster", Rank: 0}
 	b.Hello(node)
@@ -137,7 +137,7 @@ func TestAMachineThatIsTakenSavesItsWork(t *testing.T) {
 	}
 	r := b.Report(node, "a1", wire.NoticeSeen)
 	if r.Notice <= 0 || r.Notice > 30*time.Second {
-		t.Errorf("%s ahead", r.Notice)
+		t.Errorf("the notice came %s ahead", r.Notice)
 	}
 	b.Report(node, "a1", wire.Checkpointed)
 	if r := b.Result(node, "a1"); r.Event != wire.Stopped {
@@ -146,9 +146,9 @@ func TestAMachineThatIsTakenSavesItsWork(t *testing.T) {
 	b.gce.Take(b.launched[0].ID)
 	found, err := b.gcp.Machines(t.Context(), "cluster")
 	if err != nil || len(found) != 0 {
-		t.Errorf("a spot machine that is taken is deleted: %+v %v", found, err)
+		t.Errorf("an interrupted spot machine is still listed: %+v %v", found, err)
 	}
 	if strings.Contains(b.Log(node, "a1"), "token") {
-		t.Error("the log has a token")
+		t.Error("the log contains a token")
 	}
 }

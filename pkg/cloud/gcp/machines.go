@@ -15,8 +15,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
 
-// Machines implements cloud.Cloud. One question is for all zones; what one does not answer, the whole list lacks, so it
-// fails.
+// Machines implements cloud.Cloud. One call lists all zones. If a zone does not answer, the list would be incomplete,
+// so it fails.
 func (c *Cloud) Machines(ctx context.Context, cluster string) ([]cloud.Machine, error) {
 	if cluster != "" && !driver.ValidCluster(cluster) {
 		return nil, ctx.Err()
@@ -34,13 +34,13 @@ func (c *Cloud) Machines(ctx context.Context, cluster string) ([]cloud.Machine, 
 	return machines, nil
 }
 
-// what is read of machines: never their metadata, which has the start-up script and with it the tokens.
+// Fields that are read of machines. Metadata is never read, because it holds the start-up script with the tokens.
 const (
 	oneInstance    = "id,name,zone,status,description,machineType,creationTimestamp,scheduling/provisioningModel"
 	instanceFields = "(" + oneInstance + ")"
 )
 
-// maxPage is the largest page that lists give.
+// maxPage is the largest page that lists return.
 const maxPage = 500
 
 func (c *Cloud) pageSize() int64 {
@@ -50,7 +50,7 @@ func (c *Cloud) pageSize() int64 {
 	return maxPage
 }
 
-// find lists the instances of a cluster, or of the deployment, in a zone, or in all where it is empty.
+// find lists the instances of a cluster in a zone. An empty cluster is the whole deployment, an empty zone all zones.
 func (c *Cloud) find(ctx context.Context, zone, cluster string) ([]*compute.Instance, error) {
 	s, err := c.Compute(ctx)
 	if err != nil {
@@ -116,10 +116,10 @@ func (c *Cloud) listAll(ctx context.Context, s *compute.Service, filter, token s
 	return found, out.NextPageToken, err
 }
 
-// errAway says that what was found is without what some zones have.
+// errAway means that the result lacks what is in some zones.
 var errAway = errors.New("a zone cannot be reached")
 
-// machines describes instances as the broker knows them.
+// machines converts instances to cloud.Machine.
 func (c *Cloud) machines(found []*compute.Instance) []cloud.Machine {
 	out := make([]cloud.Machine, 0, len(found))
 	for _, i := range found {
@@ -143,10 +143,10 @@ func (c *Cloud) machines(found []*compute.Instance) []cloud.Machine {
 	return out
 }
 
-// reasonExited is of a machine that has shut itself down. One that is taken is gone without a trace.
+// reasonExited is the reason for a machine that has shut itself down. An interrupted machine leaves no trace.
 const reasonExited = "exited"
 
-// state is what the broker makes of a status. A stopped machine is of no use and still to be deleted: its disk costs.
+// state converts a status. A stopped machine is useless but must still be deleted, because its disk costs money.
 func state(status string) cloud.State {
 	switch status {
 	case "PENDING", "PROVISIONING", "STAGING":
@@ -161,8 +161,8 @@ func up(i *compute.Instance) bool { return state(i.Status) == cloud.Running }
 
 func usable(i *compute.Instance) bool { return state(i.Status) != cloud.Terminating }
 
-// remove deletes machines, several at a time. It returns when Google has taken it in: a machine that is being deleted
-// costs nothing more, and no list of ours is waited for.
+// remove deletes machines, several at a time. It returns once Google has accepted the requests: a machine that is
+// being deleted costs nothing more, and nothing here waits for it to disappear from lists.
 func (c *Cloud) remove(ctx context.Context, found []*compute.Instance) error {
 	s, err := c.Compute(ctx)
 	if err != nil {
@@ -180,5 +180,5 @@ func (c *Cloud) remove(ctx context.Context, found []*compute.Instance) error {
 	})
 }
 
-// maxAtOnce bounds how many calls are made at a time.
+// maxAtOnce is the maximum number of parallel calls.
 const maxAtOnce = 8

@@ -12,35 +12,35 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// The methods of what the audit log says of machines that end without being asked to (Compute Engine documentation,
-// "Spot VMs", "Host events"): entries of the log cloudaudit.googleapis.com/system_event.
+// Methods of audit log entries about machines that end without a request (Compute Engine documentation, "Spot VMs",
+// "Host events"). The entries are in the log cloudaudit.googleapis.com/system_event.
 const (
 	Preempted = "compute.instances.preempted"
 	HostError = "compute.instances.hostError"
 )
 
-// NoticeFilter is what a log sink passes on to the topic that notices come from.
+// NoticeFilter selects the entries that a log sink passes to the topic of the notices.
 const NoticeFilter = `logName:"cloudaudit.googleapis.com%2Fsystem_event" AND ` +
 	`protoPayload.methodName=("` + Preempted + `" OR "` + HostError + `")`
 
-// ErrNotice says that a message is no entry about a machine.
+// ErrNotice means that a message is not an entry about a machine.
 var ErrNotice = errors.New("gcp: not a notice about a machine")
 
-// warnedAhead is how long a machine has from the beginning of its preemption ("Spot VMs").
+// warnedAhead is how long a machine runs after its preemption begins ("Spot VMs").
 const warnedAhead = 30 * time.Second
 
-// Notice is what the audit log says of a machine, before it is known whose the machine is.
+// Notice is an audit log entry about a machine whose owner is not yet known.
 type Notice struct {
-	EventID string // the same for every delivery
+	EventID string // the same in every delivery of the entry
 	Project string
 	Zone    string
-	Name    string // of the machine
-	Machine string // its number
+	Name    string // the machine's name
+	Machine string // the machine's number
 	Kind    cloud.NoticeKind
 	At      time.Time // when the machine will be, or was, taken
 }
 
-// entry is a line of the log (Cloud Logging API, "LogEntry"; "AuditLog").
+// entry is an entry of the log (Cloud Logging API, "LogEntry"; "AuditLog").
 type entry struct {
 	InsertID  string    `json:"insertId"`
 	Timestamp time.Time `json:"timestamp"`
@@ -62,8 +62,8 @@ var (
 	validNumber = regexp.MustCompile(`^[0-9]{1,20}$`)
 )
 
-// DecodeNotice reads a log entry, the data of a Pub/Sub message. relevant is false for one that is no loss. It fails
-// with ErrNotice on anything that is no entry about a machine, or is not whole.
+// DecodeNotice reads a log entry, the data of a Pub/Sub message. relevant is false if the entry is not about the loss
+// of a machine. It fails with ErrNotice if the message is not an entry about a machine, or is incomplete.
 func DecodeNotice(payload []byte) (n Notice, relevant bool, err error) {
 	var e entry
 	if err := json.Unmarshal(payload, &e); err != nil {
@@ -88,8 +88,8 @@ func DecodeNotice(payload []byte) (n Notice, relevant bool, err error) {
 	return n, true, nil
 }
 
-// Whose looks up which cluster a notice is about. ours is false when the machine is of another deployment, or is gone
-// already: then reconcile finds that it is.
+// Whose finds the cluster that a notice is about. ours is false if the machine belongs to another deployment, or no
+// longer exists; in that case reconcile finds that it ended.
 func (c *Cloud) Whose(ctx context.Context, n Notice) (about cloud.Notice, ours bool, err error) {
 	if n.Project != c.cfg.Project || !strings.HasPrefix(n.Name, "tw-") {
 		return about, false, nil

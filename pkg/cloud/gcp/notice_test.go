@@ -11,7 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/gcp"
 )
 
-// logged is an entry of the audit log, as a sink passes it on, cut to what matters.
+// logged is an audit log entry as a sink passes it on, without the fields that are not used.
 func logged(method, project, name, id string) string {
 	return fmt.Sprintf(`{"insertId":"-abc1","logName":"projects/demo/logs/cloudaudit.googleapis.com%%2Fsystem_event",
 "protoPayload":{"@type":"type.googleapis.com/google.cloud.audit.AuditLog","methodName":%q,"serviceName":"compute.googleapis.com",
@@ -21,7 +21,7 @@ func logged(method, project, name, id string) string {
 "severity":"INFO","timestamp":"2026-11-22T12:00:00.5Z","receiveTimestamp":"2026-11-22T12:00:01Z"}`, method, project, name, id, project)
 }
 
-func TestNoticesAreReadAndFindTheirCluster(t *testing.T) {
+func TestNoticeFindsCluster(t *testing.T) {
 	w := newWorld(t, nil)
 	m := w.launch(spec("job-1.train.1", 1, spot))[0]
 	name := w.gce.Instance(m.ID).Name
@@ -36,9 +36,9 @@ func TestNoticesAreReadAndFindTheirCluster(t *testing.T) {
 	}
 	for what, change := range map[string]func(*gcp.Notice){
 		"another project's": func(n *gcp.Notice) { n.Project = "other" },
-		"somebody's":        func(n *gcp.Notice) { n.Name = "web-1" },
+		"another owner's":   func(n *gcp.Notice) { n.Name = "web-1" },
 		"an earlier one":    func(n *gcp.Notice) { n.Machine = "7" },
-		"one that is gone":  func(n *gcp.Notice) { n.Name += "0" },
+		"a missing machine": func(n *gcp.Notice) { n.Name += "0" },
 	} {
 		changed := n
 		change(&changed)
@@ -51,7 +51,7 @@ func TestNoticesAreReadAndFindTheirCluster(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoNotice(t *testing.T) {
+func TestDecodeNoticeRejectsOtherEntries(t *testing.T) {
 	for _, text := range []string{
 		"", "{}", "[]", logged(gcp.Preempted, "demo", "tw-a-0", "x"), logged(gcp.Preempted, "demo", "../a", "1"),
 		strings.Replace(logged(gcp.Preempted, "demo", "tw-a-0", "1"), "gce_instance", "gcs_bucket", 1),

@@ -8,14 +8,14 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/push"
 )
 
-// Message is what Pub/Sub delivers, pulled or pushed.
+// Message is a Pub/Sub message, pulled or pushed.
 type Message struct {
 	Data       []byte            `json:"data"` // base64
 	Attributes map[string]string `json:"attributes"`
 }
 
 // DecodePush reads the body of a request with which Pub/Sub pushes a message (Pub/Sub documentation, "Receive push
-// messages"). Whoever serves the endpoint has checked the request's token before. It fails with ErrNotice.
+// messages"). The server of the endpoint must have checked the request's token. It fails with ErrNotice.
 func DecodePush(body []byte) (Message, error) {
 	var in struct {
 		Message Message `json:"message"`
@@ -26,18 +26,18 @@ func DecodePush(body []byte) (Message, error) {
 	return in.Message, nil
 }
 
-// What a bucket's notification says of its kind (Cloud Storage documentation, "Pub/Sub notifications for Cloud
-// Storage").
+// The attribute for the kind of a bucket's notification, and its value for a new object (Cloud Storage documentation,
+// "Pub/Sub notifications for Cloud Storage").
 const (
 	attrEvent = "eventType"
 	finalized = "OBJECT_FINALIZE"
 )
 
-// FromBucket says that a message is what a bucket tells of its objects.
+// FromBucket reports whether a message is a bucket's notification about an object.
 func (m Message) FromBucket() bool { return m.Attributes[attrEvent] != "" }
 
-// Object reads what a bucket tells of an object: an attribute names the event, and the data is the object's resource
-// (payload format JSON_API_V1). relevant is false for anything but a new object. It fails with ErrNotice.
+// Object reads a bucket's notification: an attribute names the event, and the data is the object's resource (payload
+// format JSON_API_V1). relevant is true only for a new object. It fails with ErrNotice.
 func (m Message) Object() (o push.Object, relevant bool, err error) {
 	if m.Attributes[attrEvent] != finalized {
 		return o, false, nil
@@ -47,7 +47,7 @@ func (m Message) Object() (o push.Object, relevant bool, err error) {
 		Bucket     string `json:"bucket"`
 		Generation string `json:"generation"`
 		Size       int64  `json:"size,string"`
-		MD5        string `json:"md5Hash"` // an object that was composed of others has none
+		MD5        string `json:"md5Hash"` // a composite object has none
 		CRC        string `json:"crc32c"`
 	}
 	if err := json.Unmarshal(m.Data, &in); err != nil {

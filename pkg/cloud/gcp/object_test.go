@@ -11,7 +11,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/push"
 )
 
-// finalized is the message of Google's own page on notifications ("Pub/Sub notifications for Cloud Storage"), pushed.
+// finalized is the example message of Google's page on notifications ("Pub/Sub notifications for Cloud Storage"), as
+// pushed.
 const finalized = `{"message": {"attributes": {"notificationConfig": "projects/_/buckets/acme-jobs/notificationConfigs/1",
   "eventType": "OBJECT_FINALIZE", "payloadFormat": "JSON_API_V1", "bucketId": "acme-jobs", "objectId": "dags/a b.yaml",
   "objectGeneration": "1712345678901234", "eventTime": "2026-05-01T10:00:00.000000Z"},
@@ -21,7 +22,7 @@ const object = `{"kind": "storage#object", "id": "acme-jobs/dags/a b.yaml/171234
   "generation": "1712345678901234", "metageneration": "1", "contentType": "text/plain", "size": "812", "md5Hash": "Xt6j==", "crc32c": "AAAAAA==",
   "etag": "CL"}`
 
-func TestABucketsWordOfAnObjectIsRead(t *testing.T) {
+func TestObjectNotification(t *testing.T) {
 	read := func(resource, event string) (push.Object, bool, error) {
 		t.Helper()
 		body := fmt.Sprintf(finalized, base64.StdEncoding.EncodeToString([]byte(resource)))
@@ -37,7 +38,7 @@ func TestABucketsWordOfAnObjectIsRead(t *testing.T) {
 	}
 	composed := strings.Replace(object, `"md5Hash": "Xt6j==", `, "", 1)
 	if o, relevant, err := read(composed, "OBJECT_FINALIZE"); err != nil || !relevant || o.ETag != "crc32c:AAAAAA==/812" {
-		t.Errorf("one made of others: %+v %v %v", o, relevant, err)
+		t.Errorf("a composite object: %+v %v %v", o, relevant, err)
 	}
 	for _, event := range []string{"OBJECT_DELETE", "OBJECT_ARCHIVE", "OBJECT_METADATA_UPDATE"} {
 		if _, relevant, err := read(object, event); err != nil || relevant {
@@ -53,7 +54,7 @@ func TestABucketsWordOfAnObjectIsRead(t *testing.T) {
 		}
 	}
 	if m, err := gcp.DecodePush([]byte(`{"message": {"data": "e30="}}`)); err != nil || m.FromBucket() {
-		t.Errorf("an entry of a log: %+v %v", m, err)
+		t.Errorf("a log entry: %+v %v", m, err)
 	}
 }
 

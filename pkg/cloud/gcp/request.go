@@ -26,10 +26,10 @@ const (
 	labelCluster    = labelPrefix + "cluster"
 )
 
-// NetworkTag is on all machines, for rules of firewalls.
+// NetworkTag is on all machines, for firewall rules.
 const NetworkTag = "tradewind"
 
-// request is the call that buys a cluster. The same spec gives the same request.
+// request builds the call that buys a cluster. The same spec gives the same request.
 func (c *Cloud) request(ctx context.Context, spec cloud.LaunchSpec) (*compute.BulkInsertInstanceResource, error) {
 	t, err := c.machineType(ctx, spec.Offer.Zone, spec.Offer.InstanceType)
 	if err != nil {
@@ -43,7 +43,7 @@ func (c *Cloud) request(ctx context.Context, spec cloud.LaunchSpec) (*compute.Bu
 	if err != nil {
 		return nil, err
 	}
-	// metadata is text, and has room for what EC2 wants compressed
+	// metadata is text, and has room for the uncompressed script, unlike EC2's user data
 	script, err := bootstrap.Plain(data)
 	if err != nil {
 		return nil, fail(cloud.Invalid, driver.CodeBadSpec, "%v", err)
@@ -56,7 +56,7 @@ func (c *Cloud) request(ctx context.Context, spec cloud.LaunchSpec) (*compute.Bu
 		Disks:       []*compute.AttachedDisk{c.disk(spec, img)},
 		Metadata: &compute.Metadata{Items: []*compute.MetadataItems{
 			item("startup-script", string(script)),
-			// nobody's keys but those of whom the project lets in by OS Login
+			// admit only users whom the project lets in by OS Login
 			item("block-project-ssh-keys", "TRUE"), item("enable-oslogin", "TRUE"),
 		}},
 		NetworkInterfaces: []*compute.NetworkInterface{c.networkInterface(spec.Offer.Region)},
@@ -70,25 +70,25 @@ func (c *Cloud) request(ctx context.Context, spec cloud.LaunchSpec) (*compute.Bu
 	if attached(spec.Offer) {
 		kind, ok := attachedNames[spec.Offer.Accelerator]
 		if !ok {
-			return nil, fail(cloud.Capacity, codeNotSold, "Google attaches no %s", spec.Offer.Accelerator)
+			return nil, fail(cloud.Capacity, codeNotSold, "Google cannot attach %s", spec.Offer.Accelerator)
 		}
 		p.GuestAccelerators = []*compute.AcceleratorConfig{{
 			AcceleratorType: kind, AcceleratorCount: int64(spec.Offer.AccelCount),
 		}}
 	}
 	if c.cfg.ServiceAccount != "" {
-		// It has no role; and this scope tells no more than its address.
+		// The account has no role, and this scope reveals only its email address.
 		p.ServiceAccounts = []*compute.ServiceAccount{{Email: c.cfg.ServiceAccount, Scopes: []string{scopeEmail}}}
 	}
 	if img.shielded {
 		p.ShieldedInstanceConfig = &compute.ShieldedInstanceConfig{
 			EnableVtpm: true, EnableIntegrityMonitoring: true,
-			// NVIDIA's drivers in Google's images are not signed for it
+			// NVIDIA's drivers in Google's images are not signed for secure boot
 			EnableSecureBoot: !t.gpu && !attached(spec.Offer),
 		}
 	}
 	in := &compute.BulkInsertInstanceResource{
-		// All or none: fewer than the minimum are undone.
+		// All or none: Google removes the machines if it made fewer than the minimum.
 		Count: int64(spec.Nodes), MinCount: int64(spec.Nodes), InstanceProperties: p,
 		PerInstanceProperties: map[string]compute.BulkInsertInstanceResourcePerInstanceProperties{},
 	}
@@ -103,8 +103,8 @@ func item(key, value string) *compute.MetadataItems {
 	return &compute.MetadataItems{Key: key, Value: &value}
 }
 
-// scheduling ends spot machines for good when they are taken. No machine is started again by itself: its token was good
-// once.
+// scheduling ends spot machines for good when they are interrupted. No machine restarts by itself, because its token
+// is valid only once.
 func scheduling(o apitypes.Offer, t machineType) *compute.Scheduling {
 	no := false
 	s := &compute.Scheduling{
@@ -114,12 +114,12 @@ func scheduling(o apitypes.Offer, t machineType) *compute.Scheduling {
 		s.ProvisioningModel, s.InstanceTerminationAction, s.Preemptible = "SPOT", "DELETE", true
 	}
 	if o.Spot || t.gpu || t.stays || attached(o) {
-		s.OnHostMaintenance = "TERMINATE" // none is moved to another host; some others can be moved only
+		s.OnHostMaintenance = "TERMINATE" // these cannot be moved to another host; some other types must be movable
 	}
 	return s
 }
 
-// hyperdiskFamilies take no other boot disks (Compute Engine documentation, "Machine type comparison").
+// hyperdiskFamilies boot only from Hyperdisk (Compute Engine documentation, "Machine type comparison").
 var hyperdiskFamilies = map[string]bool{
 	"c4": true, "c4a": true, "c4d": true, "n4": true, "n4a": true, "n4d": true, "x4": true, "a4": true,
 	"a4x": true, "g4": true, "h4d": true, "m4": true,
@@ -128,7 +128,7 @@ var hyperdiskFamilies = map[string]bool{
 // maxDiskGiB is the largest boot disk (Compute Engine documentation, "Persistent Disk").
 const maxDiskGiB = 65536
 
-// disk is the boot disk, which goes with the machine: of the size that is asked for, and no smaller than the image.
+// disk returns the boot disk, which is deleted with the machine: of the requested size, and at least the image's size.
 func (c *Cloud) disk(spec cloud.LaunchSpec, img image) *compute.AttachedDisk {
 	gib := spec.DiskGiB
 	if !(gib > 0) {
@@ -160,7 +160,7 @@ func (c *Cloud) networkInterface(region string) *compute.NetworkInterface {
 	return n
 }
 
-// path is a resource's path, of the own project where only a name is given.
+// path returns a resource's path; a bare name is in the deployment's project.
 func path(name, below string) string {
 	if name == "" || strings.Contains(name, "/") {
 		return name
@@ -168,7 +168,7 @@ func path(name, below string) string {
 	return below + name
 }
 
-// labels are for machines and their disks.
+// labels returns the labels for machines and their disks.
 func (c *Cloud) labels(spec cloud.LaunchSpec) map[string]string {
 	labels := map[string]string{}
 	for k, v := range c.cfg.Labels {
@@ -183,10 +183,10 @@ func (c *Cloud) labels(spec cloud.LaunchSpec) map[string]string {
 	return labels
 }
 
-// maxLabel is the longest key or value of a label.
+// maxLabel is the maximum length of a label's key or value.
 const maxLabel = 63
 
-// labelText is what of a text every label takes.
+// labelText replaces the characters that labels do not accept, and shortens the text.
 func labelText(s string) string {
 	s = strings.Map(func(r rune) rune {
 		switch {
@@ -200,8 +200,8 @@ func labelText(s string) string {
 	return s[:min(len(s), maxLabel)]
 }
 
-// The labels by which machines are found have as much of the name as people need, and a digest that tells it from all
-// others: names may differ in what a label cannot have.
+// The labels by which machines are found consist of a readable part of the name, for people, and a digest, which
+// makes them unique: names may differ in characters that labels do not accept.
 func (c *Cloud) deploymentLabel() string {
 	return readable(c.cfg.Deployment, 40) + "-" + digest(c.cfg.Deployment)
 }
@@ -210,7 +210,7 @@ func (c *Cloud) clusterLabel(cluster string) string {
 	return readable(cluster, 40) + "-" + digest(c.cfg.Deployment, cluster)
 }
 
-// machineName ends in the rank, which the boot script reads there.
+// machineName ends in the rank, which the boot script reads from it.
 func (c *Cloud) machineName(cluster string, rank int) string {
 	return "tw-" + strings.ReplaceAll(readable(cluster, 28), "_", "-") + "-" + digest(c.cfg.Deployment, cluster) + "-" +
 		strconv.Itoa(rank)
@@ -221,25 +221,25 @@ func readable(s string, most int) string {
 	return strings.Trim(s[:min(len(s), most)], "-_")
 }
 
-// digest is of some names, in 16 characters.
+// digest returns a digest of some names, in 16 characters.
 func digest(names ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(names, "\x00")))
 	return hex.EncodeToString(sum[:8])
 }
 
-// requestID is a UUID that follows from the cluster, and from how many launches of it have failed before in a way that
-// is to be tried again: Google answers the same id with the same operation, be it a failed one.
+// requestID returns a UUID derived from the cluster and the number of its launches that failed with an error to be
+// retried: Google answers the same ID with the same operation, even a failed one.
 func (c *Cloud) requestID(cluster string, attempt int) string {
 	sum := sha256.Sum256([]byte(c.cfg.Deployment + "\x00" + cluster + "\x00" + strconv.Itoa(attempt)))
-	sum[6], sum[8] = sum[6]&0x0f|0x50, sum[8]&0x3f|0x80 // the form of a UUID that is made of a name (RFC 9562)
+	sum[6], sum[8] = sum[6]&0x0f|0x50, sum[8]&0x3f|0x80 // the format of a name-based UUID (RFC 9562)
 	h := hex.EncodeToString(sum[:16])
 	return fmt.Sprintf("%s-%s-%s-%s-%s", h[:8], h[8:12], h[12:16], h[16:20], h[20:])
 }
 
-// told is what a machine's description says to whoever lists it: labels can have neither case nor dots.
+// told is what a machine's description records for listings: labels allow neither upper case nor dots.
 type told struct {
 	Cluster     string  `json:"cluster"`
-	Nodes       int     `json:"nodes"` // of the cluster
+	Nodes       int     `json:"nodes"` // number of machines of the cluster
 	USDPerHour  float64 `json:"usdPerHour,omitempty"`
 	Accelerator string  `json:"accelerator,omitempty"`
 	Count       float64 `json:"count,omitempty"`
@@ -272,7 +272,7 @@ func parseDescription(s string) (t told) {
 	return t
 }
 
-// rankOf is the number that a machine's name ends in, -1 where there is none.
+// rankOf returns the number at the end of a machine's name; -1 if there is none.
 func rankOf(name string) int {
 	n, err := strconv.Atoi(name[strings.LastIndexByte(name, '-')+1:])
 	if err != nil {
@@ -281,7 +281,7 @@ func rankOf(name string) int {
 	return n
 }
 
-// lastPart is what a URL of a resource ends in.
+// lastPart returns the last part of a resource's URL.
 func lastPart(link string) string { return link[strings.LastIndexByte(link, '/')+1:] }
 
 func byRank(a, b cloud.Machine) int {

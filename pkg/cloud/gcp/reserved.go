@@ -6,14 +6,15 @@ import (
 	compute "google.golang.org/api/compute/v1"
 )
 
-// What IDs of reservations in the catalogue begin with: one that machines have to name, and one that takes whatever
-// fits it (Compute Engine documentation, "Reservations of zonal resources", "Consumption type").
+// Prefixes of IDs of reservations in the catalogue: machines must name a specific reservation; an open one takes any
+// machine that fits (Compute Engine documentation, "Reservations of zonal resources", "Consumption type").
 const (
 	specificReservation = "res-"
 	openReservation     = "open-"
 )
 
-// ReservationID is how the catalogue knows a reservation: names are unique in their zone alone.
+// ReservationID returns a reservation's ID in the catalogue. It includes the zone, because names are unique only in a
+// zone.
 func ReservationID(zone, name string, specific bool) string {
 	if specific {
 		return specificReservation + zone + "." + name
@@ -21,8 +22,8 @@ func ReservationID(zone, name string, specific bool) string {
 	return openReservation + zone + "." + name
 }
 
-// affinity has a machine run on the reservation that it was planned on. One that takes what fits it is asked for by
-// name as little as a commitment is: it is left to Google then, whose own choice it is.
+// affinity puts a machine on the reservation that it was planned on. For an open reservation, as for a commitment,
+// Google itself chooses the machines, so the request does not name it.
 func affinity(id string) *compute.ReservationAffinity {
 	rest, specific := strings.CutPrefix(id, specificReservation)
 	_, name, ok := strings.Cut(rest, ".")

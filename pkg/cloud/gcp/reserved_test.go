@@ -9,9 +9,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/gcp"
 )
 
-// A machine is put in the reservation that it was planned on, and costs nothing more there. Where that has no room any
-// more it is asked again, and one that is gone is room that is gone: the task is not to blame.
-func TestALaunchIsPutInItsReservation(t *testing.T) {
+// A machine runs on the reservation that it was planned on, and costs nothing more. A full reservation is transient,
+// and a missing one is missing capacity: the task is not to blame.
+func TestLaunchRequestsReservation(t *testing.T) {
 	w := newWorldOf(t, gce.Config{Price: func(gce.Bill) float64 { return 0.067 }}, nil)
 	r := w.gce.Reserve("us-central1-a", "mine", "e2-standard-2", 2, true)
 	w.gce.Reserve("us-central1-a", "common", "e2-standard-2", 1, false)
@@ -25,7 +25,7 @@ func TestALaunchIsPutInItsReservation(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := launch("b", 1, on); cloud.KindOf(err) != cloud.Transient {
-		t.Errorf("one that is full: %v", err)
+		t.Errorf("a full reservation: %v", err)
 	}
 	open := onDemand
 	open.Reservation, open.Reserved = gcp.ReservationID("us-central1-a", "common", false), 1
@@ -39,25 +39,25 @@ func TestALaunchIsPutInItsReservation(t *testing.T) {
 		}
 	}
 	if n := len(w.gce.Bills()); n != 3 || paid != 0 {
-		t.Errorf("%d machines, of which %d cost something", n, paid)
+		t.Errorf("%d machines, %d of which cost something", n, paid)
 	}
 	gone := onDemand
 	gone.Reservation = gcp.ReservationID("us-central1-a", "gone", true)
 	if err := launch("d", 1, gone); cloud.KindOf(err) != cloud.Capacity {
-		t.Errorf("one that is gone: %v", err)
+		t.Errorf("a missing reservation: %v", err)
 	}
 	if err := w.gcp.Terminate(t.Context(), "a"); err != nil {
 		t.Fatal(err)
 	}
-	w.gce.Occupy(r, 1) // another was faster
+	w.gce.Occupy(r, 1) // by another user, who was faster
 	if err := launch("e", 2, on); cloud.KindOf(err) != cloud.Transient {
-		t.Errorf("one that another uses: %v", err)
+		t.Errorf("a reservation that another user occupies: %v", err)
 	}
 	if err := launch("f", 1, on); err != nil {
 		t.Error(err)
 	}
 	named := onDemand
-	named.Reservation = "e2-standard-2-us-central1" // of the settings: a price, of which Google knows nothing
+	named.Reservation = "e2-standard-2-us-central1" // from the settings: only a price, which Google does not know
 	if err := launch("g", 1, named); err != nil {
 		t.Error(err)
 	}

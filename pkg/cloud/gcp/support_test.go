@@ -24,7 +24,7 @@ type world struct {
 	cfg gcp.Config
 }
 
-// newWorld makes one; change may spoil the configuration.
+// newWorld makes one; change may modify the configuration.
 func newWorld(t *testing.T, change func(*gcp.Config)) *world {
 	t.Helper()
 	return newWorldOf(t, gce.Config{}, change)
@@ -41,7 +41,7 @@ func newWorldOf(t *testing.T, c gce.Config, change func(*gcp.Config)) *world {
 		server.Close()
 		emulator.Close()
 		for _, f := range emulator.Faults() {
-			t.Errorf("not as Google describes it: %s", f)
+			t.Errorf("not as in Google's documentation: %s", f)
 		}
 	})
 	w := &world{T: t, gce: emulator, url: server.URL, cfg: gcp.Config{
@@ -56,7 +56,7 @@ func newWorldOf(t *testing.T, c gce.Config, change func(*gcp.Config)) *world {
 	return w
 }
 
-// another driver of the same account, which knows nothing of what the first has done.
+// another returns a second driver for the same account, with empty caches.
 func (w *world) another(change func(*gcp.Config)) *gcp.Cloud {
 	cfg := w.cfg
 	if change != nil {

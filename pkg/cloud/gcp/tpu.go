@@ -21,13 +21,15 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
 
-// tpuOffer is the catalogue's name of a slice: tpu-v3-8. The number counts cores up to v4 and of v5p, else chips.
+// tpuOffer matches the catalogue's name of a slice: tpu-v3-8. The number counts cores up to v4 and for v5p, otherwise
+// chips.
 var tpuOffer = regexp.MustCompile(`^tpu-(v[0-9]+[a-z]*)-([0-9]+)$`)
 
-// maxTPU is the largest slice that has one host, in all generations. The broker knows one agent a machine.
+// maxTPU is the largest slice with a single host, in all generations. The broker supports one agent per machine.
 const maxTPU = 8
 
-// runtimes are what TPU machines boot, by generation (Cloud TPU documentation, "TPU software versions").
+// runtimes are the software versions that TPU machines boot, by generation (Cloud TPU documentation, "TPU software
+// versions").
 var runtimes = map[string]string{
 	"v2": "tpu-ubuntu2204-base", "v3": "tpu-ubuntu2204-base", "v4": "tpu-ubuntu2204-base",
 	"v5litepod": "v2-alpha-tpuv5-lite", "v5p": "v2-alpha-tpuv5", "v6e": "v2-alpha-tpuv6e",
@@ -35,10 +37,10 @@ var runtimes = map[string]string{
 
 func isTPU(o apitypes.Offer) bool { return strings.HasPrefix(o.InstanceType, "tpu-") }
 
-// Times of a request for TPUs. It is queued, and Google says nothing while there are none.
+// Times of a request for TPUs. It is queued, and Google reports nothing while no TPUs are available.
 const (
-	tpuQueueFor = 60 * time.Second       // then it is taken for a stock-out
-	tpuPause    = 250 * time.Millisecond // the first; each is twice the one before
+	tpuQueueFor = 60 * time.Second       // after this time the driver treats it as a stock-out
+	tpuPause    = 250 * time.Millisecond // the first pause; each is twice the one before
 	tpuMaxPause = 5 * time.Second
 )
 
@@ -64,13 +66,13 @@ func (c *Cloud) location(zone string) string {
 	return "projects/" + c.cfg.Project + "/locations/" + zone
 }
 
-// queuedName is the name of the request for a cluster; its nodes have the rank after it.
+// queuedName is the name of the request for a cluster; its nodes have the rank appended.
 func (c *Cloud) queuedName(cluster string) string {
 	return strings.TrimSuffix(c.machineName(cluster, 0), "-0")
 }
 
-// launchTPU asks for all TPUs of a cluster at once, by one queued resource with the cluster's name: it has them all, or
-// waits. The name is there once, so that the same launch finds the same request.
+// launchTPU asks for all TPUs of a cluster at once, with one queued resource: it gets them all, or waits. It is named
+// after the cluster, and a name exists only once, so a repeated launch finds the same request.
 func (c *Cloud) launchTPU(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Machine, error) {
 	if !c.cfg.TPUs {
 		return nil, fail(cloud.Quota, codeNotSold, "TPUs are not switched on for this deployment")
@@ -89,7 +91,7 @@ func (c *Cloud) launchTPU(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.M
 		QueuedResourceId(c.queuedName(spec.Cluster)).RequestId(c.requestID(spec.Cluster, 0)).Context(call).Do()
 	cancel()
 	switch {
-	case isThere(err): // asked for before
+	case isThere(err): // requested before
 	case err != nil && cloud.KindOf(Typed(err)) == cloud.Invalid && strings.Contains(err.Error(), "zone"):
 		return nil, fail(cloud.Quota, codeNoRegion, "%v", Typed(err))
 	case err != nil && !unknown(err):
@@ -112,11 +114,11 @@ func (c *Cloud) launchTPU(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.M
 func (c *Cloud) tpuRequest(spec cloud.LaunchSpec) (*tpu.QueuedResource, error) {
 	parts := tpuOffer.FindStringSubmatch(spec.Offer.InstanceType)
 	if parts == nil {
-		return nil, fail(cloud.Invalid, driver.CodeBadSpec, "%q is no TPU", spec.Offer.InstanceType)
+		return nil, fail(cloud.Invalid, driver.CodeBadSpec, "%q is not a TPU", spec.Offer.InstanceType)
 	}
 	generation := parts[1]
 	if n, err := strconv.Atoi(parts[2]); err != nil || n > maxTPU {
-		return nil, fail(cloud.Capacity, codeNotSold, "%s has several hosts, which this driver does not start",
+		return nil, fail(cloud.Capacity, codeNotSold, "%s has several hosts, which this driver does not support",
 			spec.Offer.InstanceType)
 	}
 	runtime := runtimes[generation]
@@ -136,7 +138,7 @@ func (c *Cloud) tpuRequest(spec cloud.LaunchSpec) (*tpu.QueuedResource, error) {
 		in.Spot = &tpu.Spot{}
 	}
 	for rank := range spec.Nodes {
-		// Its machine's name is Google's, and does not end in the rank.
+		// Google chooses the name of its machine, which does not end in the rank.
 		data, err := c.cfg.Agents.UserData(Name, spec, "amd64", &rank, c.cfg.Environment)
 		if err != nil {
 			return nil, err
@@ -166,7 +168,7 @@ func (c *Cloud) tpuRequest(spec cloud.LaunchSpec) (*tpu.QueuedResource, error) {
 	return in, nil
 }
 
-// awaitTPUs waits until a request has its machines. One that has none for long is withdrawn.
+// awaitTPUs waits until a request has its machines, and withdraws it if it has none for too long.
 func (c *Cloud) awaitTPUs(ctx context.Context, s *tpu.Service, spec cloud.LaunchSpec) error {
 	ctx, cancel := context.WithTimeout(ctx, waitWithin)
 	defer cancel()
@@ -179,7 +181,7 @@ func (c *Cloud) awaitTPUs(ctx context.Context, s *tpu.Service, spec cloud.Launch
 		if err != nil && !unknown(err) && !isGone(err) {
 			return err
 		}
-		state, words := "", "no TPUs came in time"
+		state, words := "", "no TPUs became available in time"
 		if err == nil && q.State != nil {
 			state = q.State.State
 			if f := q.State.FailedData; f != nil && f.Error != nil {
@@ -194,16 +196,16 @@ func (c *Cloud) awaitTPUs(ctx context.Context, s *tpu.Service, spec cloud.Launch
 			return errors.Join(fail(cloud.Capacity, "RESOURCE_EXHAUSTED", "%s", words),
 				c.endTPUs(context.WithoutCancel(ctx), spec.Offer.Zone, spec.Cluster))
 		case state == "SUSPENDED" || state == "SUSPENDING" || state == "DELETING":
-			return errors.Join(fail(cloud.Capacity, codeLost, "the TPUs of cluster %s have been taken", spec.Cluster),
+			return errors.Join(fail(cloud.Capacity, codeLost, "the TPUs of cluster %s have been interrupted", spec.Cluster),
 				c.endTPUs(context.WithoutCancel(ctx), spec.Offer.Zone, spec.Cluster))
 		}
 		if err := clock.Pause(ctx, min(tpuPause<<min(n, 8), tpuMaxPause)); err != nil {
-			return fail(cloud.Transient, codeSlow, "the TPUs of cluster %s are not there yet: %s", spec.Cluster, state)
+			return fail(cloud.Transient, codeSlow, "the TPUs of cluster %s are not ready yet: %s", spec.Cluster, state)
 		}
 	}
 }
 
-// tpuMachines are the machines of a request that has them all.
+// tpuMachines returns the machines of an active request.
 func (c *Cloud) tpuMachines(ctx context.Context, s *tpu.Service, spec cloud.LaunchSpec) ([]cloud.Machine, error) {
 	var machines []cloud.Machine
 	for rank := range spec.Nodes {
@@ -257,7 +259,7 @@ func (c *Cloud) tpuMachine(n *tpu.Node) cloud.Machine {
 	return m
 }
 
-// findTPUs lists the TPU machines of a cluster, or of the deployment; those of other deployments are passed over.
+// findTPUs lists the TPU machines of a cluster, or of the whole deployment; it skips those of other deployments.
 func (c *Cloud) findTPUs(ctx context.Context, cluster string) ([]cloud.Machine, error) {
 	if at := c.home(cluster); !c.cfg.TPUs || cluster != "" && at.zone != "" && !at.tpu {
 		return nil, nil
@@ -286,7 +288,7 @@ func (c *Cloud) findTPUs(ctx context.Context, cluster string) ([]cloud.Machine, 
 	return machines, err
 }
 
-// terminateTPUs withdraws the request of a cluster, in a zone or wherever there is one.
+// terminateTPUs withdraws the request of a cluster, in the cluster's zone or, if that is unknown, in any zone.
 func (c *Cloud) terminateTPUs(ctx context.Context, at home, cluster string) error {
 	if !c.cfg.TPUs || at.zone != "" && !at.tpu {
 		return nil
@@ -315,7 +317,7 @@ func (c *Cloud) terminateTPUs(ctx context.Context, at home, cluster string) erro
 	switch {
 	case err != nil:
 		return err
-	case len(zones) == 0 && len(away) > 0: // it may be there
+	case len(zones) == 0 && len(away) > 0: // the request may be in one of these
 		return fail(cloud.Transient, "UNREACHABLE", "%v cannot be reached", away)
 	}
 	for _, zone := range slices.Compact(zones) {
@@ -326,7 +328,7 @@ func (c *Cloud) terminateTPUs(ctx context.Context, at home, cluster string) erro
 	return nil
 }
 
-// endTPUs withdraws a request, with the machines that it has.
+// endTPUs withdraws a request and ends its machines.
 func (c *Cloud) endTPUs(ctx context.Context, zone, cluster string) error {
 	s, err := c.tpuService(ctx)
 	if err != nil {
@@ -340,7 +342,7 @@ func (c *Cloud) endTPUs(ctx context.Context, zone, cluster string) error {
 	switch {
 	case isGone(err):
 		return nil
-	case errors.As(err, &answer) && answer.Code == http.StatusBadRequest: // not in the state that it is in now
+	case errors.As(err, &answer) && answer.Code == http.StatusBadRequest: // not possible in its current state
 		return fail(cloud.Transient, reason(answer), "%s", answer.Message)
 	case err != nil:
 		return fmt.Errorf("end the TPUs of %s: %w", cluster, err)

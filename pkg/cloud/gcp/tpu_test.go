@@ -20,11 +20,11 @@ var tpuOffer = apitypes.Offer{
 
 func withTPUs(c *gcp.Config) { c.TPUs = true }
 
-// tpus is the harness of TPUs, which refuse in other ways.
+// tpus is the harness of TPUs, whose failures differ.
 type tpus struct{ harness }
 
 func (h tpus) Fail(_ apitypes.Offer, err *cloud.Error) bool {
-	if err.Kind == cloud.Capacity || err.Kind == cloud.Transient { // late; a request that is not answered is looked for
+	if err.Kind == cloud.Capacity || err.Kind == cloud.Transient { // capacity fails late; after a lost answer the driver looks for the request
 		return false
 	}
 	f := refusals[err.Kind]
@@ -45,7 +45,7 @@ func (h tpus) Sibling() cloud.Cloud {
 // Queues implements cloudtest.Queue.
 func (tpus) Queues() bool { return true }
 
-// FailLate has the request fail, which is all that TPUs do late.
+// FailLate makes the request fail, the only late failure of TPUs.
 func (h tpus) FailLate(_ apitypes.Offer, err *cloud.Error) bool {
 	if err.Kind != cloud.Capacity {
 		return false
@@ -60,7 +60,7 @@ func TestConformanceOfTPUs(t *testing.T) {
 	})
 }
 
-func TestATPUBootsAndRunsATask(t *testing.T) {
+func TestTPUBootsAndRunsTask(t *testing.T) {
 	b := bootingOf(t, 1, tpuOffer, withTPUs)
 	node := agenttest.Node{Cluster: "cluster", Rank: 0}
 	b.Hello(node)
@@ -73,14 +73,14 @@ func TestATPUBootsAndRunsATask(t *testing.T) {
 	if err != nil || len(found) != 1 || found[0].State != cloud.Terminated || found[0].Reason != "spot-interruption" || !found[0].Offer.Spot {
 		t.Errorf("%+v %v", found, err)
 	}
-	// whoever has not launched it ends it too
+	// a driver that has not launched it can end it too
 	if err := b.another(nil).Terminate(t.Context(), "cluster"); err != nil {
 		t.Fatal(err)
 	}
 	b.none(b.gcp)
 }
 
-func TestTPUsThatCannotBeBought(t *testing.T) {
+func TestTPULaunchErrors(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*world, *cloud.LaunchSpec)
 		kind   cloud.Kind
@@ -91,7 +91,7 @@ func TestTPUsThatCannotBeBought(t *testing.T) {
 		}, cloud.Quota, "not switched on"},
 		"several hosts":   {func(_ *world, s *cloud.LaunchSpec) { s.Offer.InstanceType = "tpu-v4-16" }, cloud.Capacity, "several hosts"},
 		"a new one":       {func(_ *world, s *cloud.LaunchSpec) { s.Offer.InstanceType = "tpu-v9-8" }, cloud.Quota, "tpu-v9"},
-		"nonsense":        {func(_ *world, s *cloud.LaunchSpec) { s.Offer.InstanceType = "tpu-8" }, cloud.Invalid, "no TPU"},
+		"nonsense":        {func(_ *world, s *cloud.LaunchSpec) { s.Offer.InstanceType = "tpu-8" }, cloud.Invalid, "not a TPU"},
 		"an API off":      {func(w *world, _ *cloud.LaunchSpec) { w.gce.Disable("tpu.googleapis.com", true) }, cloud.Auth, "disabled"},
 		"an unknown zone": {func(_ *world, s *cloud.LaunchSpec) { s.Offer.Zone = "us-central1-z" }, cloud.Quota, "Unknown zone"},
 	} {
@@ -110,8 +110,8 @@ func TestTPUsThatCannotBeBought(t *testing.T) {
 	}
 }
 
-// A request that failed is withdrawn, and says why in Google's words.
-func TestARequestForTPUsThatFails(t *testing.T) {
+// A failed request is withdrawn, and the error contains Google's message.
+func TestFailedTPURequestIsWithdrawn(t *testing.T) {
 	w := newWorld(t, withTPUs)
 	w.gce.FailTPUs(1)
 	if _, err := w.gcp.Launch(t.Context(), spec("a", 2, tpuOffer)); cloud.KindOf(err) != cloud.Capacity || !strings.Contains(err.Error(), "no more capacity") {

@@ -20,7 +20,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/kubernetes"
 )
 
-// roomy is a node with room for all.
+// roomy is a node with room for everything.
 func roomy() *corev1.Node {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{
@@ -33,7 +33,7 @@ func roomy() *corev1.Node {
 	}
 }
 
-// met is a cloud in whose cluster pods are made as create says.
+// met is a cloud with one cluster in which create can refuse pods.
 func met(create func(*corev1.Pod) error) *kubernetes.Cloud {
 	client := fake.NewClientset(roomy())
 	client.PrependReactor("create", "pods", func(a k8stesting.Action) (bool, runtime.Object, error) {
@@ -47,9 +47,9 @@ func met(create func(*corev1.Pod) error) *kubernetes.Cloud {
 	})
 }
 
-// What a namespace says of each of a thousand pods is said once: what is larger than an event stops the broker.
-func TestARefusedGangIsToldOfInFewWords(t *testing.T) {
-	c := met(func(p *corev1.Pod) error { // the words of kube-apiserver
+// A refusal of a thousand pods must give a short message: one that is larger than an event would stop the broker.
+func TestRefusedGangHasShortError(t *testing.T) {
+	c := met(func(p *corev1.Pod) error { // as kube-apiserver says it
 		return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, p.Name, fmt.Errorf(
 			"exceeded quota: team-batch, requested: limits.cpu=1,limits.memory=4Gi,pods=1,requests.cpu=1,requests.memory=4Gi, "+
 				"used: limits.cpu=400,limits.memory=1600Gi,pods=400,requests.cpu=400,requests.memory=1600Gi, "+
@@ -57,15 +57,15 @@ func TestARefusedGangIsToldOfInFewWords(t *testing.T) {
 	})
 	_, err := c.Launch(t.Context(), spec("a", 1000))
 	if cloud.KindOf(err) != cloud.Quota {
-		t.Fatalf("the test does not test: %.500v", err)
+		t.Fatalf("not refused for quota: %.500v", err)
 	}
 	if n := len(err.Error()); n > bus.MaxMessageBytes/100 {
-		t.Errorf("the failure has %d bytes; an event, with it as its reason, may have %d", n, bus.MaxMessageBytes)
+		t.Errorf("the error has %d bytes; an event that contains it may have %d", n, bus.MaxMessageBytes)
 	}
 }
 
-// The image that the deployment fetches agents in is no task's fault.
-func TestTheDeploymentsImageIsNoTasksFault(t *testing.T) {
+// If the deployment's image for fetching agents cannot be pulled, the task is not at fault.
+func TestDeploymentImageErrorIsNotInvalid(t *testing.T) {
 	c := met(func(p *corev1.Pod) error {
 		p.Spec.NodeName = "n"
 		p.Status.Phase = corev1.PodPending
@@ -79,12 +79,12 @@ func TestTheDeploymentsImageIsNoTasksFault(t *testing.T) {
 	s := spec("a", 2)
 	s.Container = "registry.example/mine:1"
 	if _, err := c.Launch(t.Context(), s); err == nil || cloud.KindOf(err) == cloud.Invalid {
-		t.Errorf("the task fails for good: %v", err)
+		t.Errorf("the task failed for good: %v", err)
 	}
 }
 
-// A context that is away does not hold up what ends in another, also after a restart.
-func TestAContextThatIsAwayHoldsUpNoOther(t *testing.T) {
+// An unreachable context does not block terminations in another one, even after a restart.
+func TestTerminateIgnoresUnreachableContext(t *testing.T) {
 	here, away := fake.NewClientset(roomy()), fake.NewClientset()
 	away.PrependReactor("*", "*", func(k8stesting.Action) (bool, runtime.Object, error) {
 		return true, nil, fmt.Errorf("dial tcp 10.0.0.1:6443: i/o timeout")
@@ -103,6 +103,6 @@ func TestAContextThatIsAwayHoldsUpNoOther(t *testing.T) {
 	again := kubernetes.New(cfg) // after a restart
 	if err := again.Terminate(t.Context(), "a"); err != nil {
 		pods, _ := here.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{})
-		t.Errorf("its pods are gone (%d left), and it is not ended: %v", len(pods.Items), err)
+		t.Errorf("terminate failed (%d pods left): %v", len(pods.Items), err)
 	}
 }

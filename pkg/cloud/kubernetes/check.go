@@ -17,15 +17,15 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
 
-// right is one that the broker needs in a cluster.
+// right is a right that the broker needs in a cluster.
 type right struct {
 	verb, resource string
 	group          string
-	ofCluster      bool // for the whole of it, not for the namespace alone
+	ofCluster      bool // for the whole cluster, not only for the namespace
 	optional       bool
 }
 
-// rights are what the driver asks API servers for, and no more.
+// rights are all the rights that the driver uses.
 var rights = []right{
 	{verb: "create", resource: "pods"}, {verb: "patch", resource: "pods"}, {verb: "delete", resource: "pods"},
 	{verb: "list", resource: "pods"}, {verb: "watch", resource: "pods"},
@@ -34,7 +34,7 @@ var rights = []right{
 	{verb: "list", resource: "events", optional: true},
 }
 
-// rights are those that whoever binds gangs in a place makes needful.
+// rights returns the additional rights that this way of binding gangs needs.
 func (g Gang) rights() (all []right) {
 	switch g.By {
 	case ByVolcano, ByNative:
@@ -48,8 +48,8 @@ func (g Gang) rights() (all []right) {
 	return all
 }
 
-// Check implements driver.Checker: for each cluster whether it answers, what the broker may not do there, and the
-// quotas of its namespace.
+// Check implements driver.Checker. For each cluster it reports whether the cluster answers, which rights are missing,
+// and the quotas of the namespace.
 func (c *Cloud) Check(ctx context.Context) (driver.Report, error) {
 	var r driver.Report
 	for i := range c.cfg.Places {
@@ -59,9 +59,9 @@ func (c *Cloud) Check(ctx context.Context) (driver.Report, error) {
 			return r, ctx.Err()
 		}
 		if err != nil {
-			mend := "kubectl --context " + p.Name + " get nodes says more"
+			mend := "kubectl --context " + p.Name + " get nodes shows more"
 			if cloud.KindOf(Typed(err)) == cloud.Auth {
-				mend = "log in to the cluster anew, or name another context: " +
+				mend = "log in to the cluster again, or name another context: " +
 					"tradewind cloud add kubernetes --context NAME"
 			}
 			r.Missing = append(r.Missing, driver.Lack{What: p.Name + ": " + err.Error(), Mend: mend,
@@ -93,7 +93,7 @@ func (c *Cloud) checkPlace(ctx context.Context, p *Place, r *driver.Report) erro
 	}
 	quotas, err := p.Client.CoreV1().ResourceQuotas(p.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return nil //nolint:nilerr // a broker without the right to read them finds out when it buys
+		return nil //nolint:nilerr // without the right to read quotas, they show when the broker buys
 	}
 	for i := range quotas.Items {
 		q := &quotas.Items[i]
@@ -106,7 +106,7 @@ func (c *Cloud) checkPlace(ctx context.Context, p *Place, r *driver.Report) erro
 	return c.checkNodes(ctx, p, r)
 }
 
-// lacks asks the API server which rights the broker does not have: those in the namespace, and those in the cluster.
+// lacks returns the rights that the broker does not have, in the namespace and in the cluster.
 func (p *Place) lacks(ctx context.Context, user string) (lacks []driver.Lack, err error) {
 	all := append(slices.Clone(rights), p.Gang.rights()...)
 	for _, ofCluster := range []bool{false, true} {
@@ -139,7 +139,7 @@ func (p *Place) lacks(ctx context.Context, user string) (lacks []driver.Lack, er
 	return lacks, nil
 }
 
-// name is that of the resource, with its group.
+// name returns the resource's name, with its group.
 func (r right) name() string {
 	if r.group == "" {
 		return r.resource
@@ -164,10 +164,10 @@ func (p *Place) has(ctx context.Context, need right) (bool, error) {
 	return answer.Status.Allowed, nil
 }
 
-// roleName is that of the role which grant makes, and of its binding.
+// roleName is the name of the role that grant creates, and of its binding.
 const roleName = "tradewind-machines"
 
-// grant is the command that makes a role of all these rights and gives it to the broker; it may be run again.
+// grant returns the command that creates a role with all these rights and binds it to the broker; it can be run again.
 func (p *Place) grant(needed []right, ofCluster bool, user string) string {
 	kind, metadata := "Role", map[string]string{"name": roleName, "namespace": p.Namespace}
 	if ofCluster {
@@ -199,17 +199,17 @@ func (p *Place) grant(needed []right, ofCluster bool, user string) string {
 	return "echo '" + strings.ReplaceAll(string(text), "'", `'\''`) + "' | kubectl apply -f -"
 }
 
-// keysPath is where an API server publishes the keys that it signs tokens with.
+// keysPath is where an API server publishes the keys with which it signs tokens.
 const keysPath = "/openid/v1/jwks"
 
-// Keys reads them, as a JSON Web Key Set.
+// Keys returns these keys as a JSON Web Key Set.
 func (p *Place) Keys(ctx context.Context) ([]byte, error) {
 	return p.Client.Discovery().RESTClient().Get().AbsPath(keysPath).
 		SetHeader("Accept", "application/jwk-set+json, application/json").DoRaw(ctx)
 }
 
-// lacksKeys asks whether the broker may read the keys by which it knows its pods, where it wants to. Service accounts
-// may, unless somebody has taken that away; people with roles in a namespace may not.
+// lacksKeys checks whether the broker may read the keys with which it verifies pods, if it does that. Service
+// accounts may by default; users with roles in a namespace may not.
 func (c *Cloud) lacksKeys(ctx context.Context, p *Place, user string) (*driver.Lack, error) {
 	if c.cfg.Audience == "" {
 		return nil, nil
@@ -222,7 +222,7 @@ func (c *Cloud) lacksKeys(ctx context.Context, p *Place, user string) (*driver.L
 		return nil, err
 	}
 	return &driver.Lack{
-		What: fmt.Sprintf("%s: no right to read the keys by which pods prove which they are (%s)", p.Name, keysPath),
+		What: fmt.Sprintf("%s: no right to read the keys that verify the identity of pods (%s)", p.Name, keysPath),
 		Mend: fmt.Sprintf("kubectl create clusterrolebinding tradewind-keys --user=%s "+
 			"--clusterrole=system:service-account-issuer-discovery; or tradewind cloud add kubernetes --unproven-pods",
 			user),
@@ -240,7 +240,7 @@ func (c *Cloud) checkNodes(ctx context.Context, p *Place, r *driver.Report) erro
 		return err
 	}
 	if len(nodes) == 0 && len(pools) == 0 {
-		r.Missing = append(r.Missing, driver.Lack{What: p.Name + ": no node takes pods of this broker",
+		r.Missing = append(r.Missing, driver.Lack{What: p.Name + ": no node accepts pods of this broker",
 			Mend: "tolerate their taints, or name the pools that can grow: " + strings.TrimSpace(poolsHint)})
 	}
 	return nil

@@ -12,9 +12,9 @@ import (
 	k8stesting "k8s.io/client-go/testing"
 )
 
-// One role a scope has all that is needed, whatever of it is missing, so that the command can be run again; and it is
-// bound to who buys.
-func TestWhatMendsMissingRights(t *testing.T) {
+// There is one role per scope, with all rights that are needed and not only the missing ones, so that the command can
+// be run again. The role is bound to the buyer.
+func TestLackGrantsMissingRights(t *testing.T) {
 	client := fake.NewClientset()
 	client.PrependReactor("create", "selfsubjectaccessreviews", func(a k8stesting.Action) (bool, runtime.Object, error) {
 		ask := a.(k8stesting.CreateAction).GetObject().(*authorizationv1.SelfSubjectAccessReview)

@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// TestPodsThatAreThereAreNotMadeAgain: those that are missing are made, one that came meanwhile is no failure, and any
-// other refusal is told.
-func TestPodsThatAreThereAreNotMadeAgain(t *testing.T) {
+// complete creates the missing pods. A pod that was created in the meantime is not an error; any other refusal is
+// returned.
+func TestCompleteCreatesMissingPods(t *testing.T) {
 	have := make([]corev1.Pod, 1)
 	have[0].Name = "pod-1"
 	var mu sync.Mutex
@@ -37,10 +37,10 @@ func TestPodsThatAreThereAreNotMadeAgain(t *testing.T) {
 		}
 		slices.Sort(made)
 		if !slices.Equal(made, []int{0, 2, 3}) {
-			t.Errorf("it made %v", made)
+			t.Errorf("created %v", made)
 		}
 	}
 	if refuse := errors.New("full"); !errors.Is(fill(refuse), refuse) {
-		t.Error("a refusal is not told")
+		t.Error("a refusal is not returned")
 	}
 }

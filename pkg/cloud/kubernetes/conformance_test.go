@@ -20,8 +20,8 @@ import (
 	driver "github.com/tradewind-broker/tradewind/pkg/cloud/kubernetes"
 )
 
-// harness is a namespace of a real control plane. What cannot be had of it at will, refusals and answers that get lost,
-// is put between it and the driver.
+// harness is a namespace of a real control plane. Between it and the driver is a proxy that simulates refusals and
+// lost answers.
 type harness struct {
 	*world
 	between *between
@@ -74,7 +74,7 @@ func (h harness) Left(ctx context.Context) (int, error) {
 	return len(pods), err
 }
 
-// Leftovers are secrets.
+// Leftovers returns the secrets.
 func (h harness) Leftovers(context.Context) (found []string, err error) {
 	for _, name := range h.left() {
 		if strings.HasPrefix(name, "secret ") {
@@ -106,7 +106,7 @@ func TestConformance(t *testing.T) {
 		return harness{&own, b}, nil
 	})
 	left := w.left()
-	for range 600 { // a pod that is deleted is there until its node has ended it
+	for range 600 { // a deleted pod exists until its node has ended it
 		if len(left) == 0 {
 			return
 		}
@@ -116,8 +116,9 @@ func TestConformance(t *testing.T) {
 	t.Errorf("left: %v", left)
 }
 
-// A gang is bound whole or not at all: what does not fit is not begun, and what the scheduler cannot bind is withdrawn.
-func TestAGangIsBoundWholeOrNotAtAll(t *testing.T) {
+// A gang is bound whole or not at all: without room for all it is not started, and if the scheduler cannot bind all
+// it is withdrawn.
+func TestGangIsBoundWholeOrNotAtAll(t *testing.T) {
 	w := newWorld(t, large("a"))
 	ctx := t.Context()
 	if _, err := w.driver.Launch(ctx, spec("first", 60)); err != nil {
@@ -125,14 +126,14 @@ func TestAGangIsBoundWholeOrNotAtAll(t *testing.T) {
 	}
 	_, err := w.driver.Launch(ctx, spec("second", 8))
 	if cloud.KindOf(err) != cloud.Capacity || !strings.Contains(err.Error(), "4 of 8 pods") {
-		t.Errorf("a gang of 8 where there is room for 4: %v", err)
+		t.Errorf("a gang of 8 with room for 4: %v", err)
 	}
 	if made := cloud.Late(err); made != 0 {
 		t.Errorf("%d of its pods were bound", made)
 	}
 	left, err := w.driver.Machines(ctx, "second")
 	if err != nil || len(left) != 0 {
-		t.Errorf("left of it: %v, %v", left, err)
+		t.Errorf("pods left: %v, %v", left, err)
 	}
 	if err := w.driver.Terminate(ctx, "first"); err != nil {
 		t.Fatal(err)
@@ -143,8 +144,8 @@ func TestAGangIsBoundWholeOrNotAtAll(t *testing.T) {
 	})
 }
 
-// What others have taken is not known without the right to see it: then the scheduler says so.
-func TestTheSchedulersWordsAreTheReason(t *testing.T) {
+// Without the right to see other users' pods, the free room is unknown: then the scheduler gives the reason.
+func TestSchedulerMessageIsReturned(t *testing.T) {
 	w := newWorld(t, large("a"))
 	o := spec("huge", 1)
 	o.Offer.InstanceType = "m5.16xlarge_64x256"
@@ -185,7 +186,7 @@ func blind(t *testing.T, c *kubetest.Cluster) kubernetes.Interface {
 	return client
 }
 
-func TestAnImageThatCannotBeHadIsTheTasksFault(t *testing.T) {
+func TestMissingTaskImageIsInvalid(t *testing.T) {
 	w := newWorld(t, large("a"))
 	s := spec("a", 2)
 	s.Container = "registry.example/none:1"
@@ -200,7 +201,7 @@ type around func(*http.Request) (*http.Response, error)
 
 func (f around) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// answer is a refusal in the API server's form.
+// answer is a refusal in the API server's format.
 type answer struct {
 	code            int
 	reason, message string
@@ -213,7 +214,7 @@ func (a answer) to(r *http.Request) *http.Response {
 		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body))}
 }
 
-// between spoils the next pod that is made.
+// between is a proxy that can make the creation of the next pod fail.
 type between struct {
 	next http.RoundTripper
 

@@ -1,19 +1,19 @@
-// Package kubernetes buys on clusters of Kubernetes: a cluster of the broker's is pods, one a rank, made together and
-// bound together or not at all. It implements cloud.Cloud by the official client.
+// Package kubernetes buys on Kubernetes clusters: a cluster of the broker consists of pods, one per rank, which are
+// created together and bound together or not at all. It implements cloud.Cloud with the official client.
 //
-// A context of a kubeconfig is a place: the offers' region is its name. What can be bought there is what its nodes can
-// take, and what its pools of nodes could grow to: a part of a node, named NODETYPE_CPUSxGIB or
+// A context of a kubeconfig is a place, and its name is the offers' region. What can be bought there is what its
+// nodes can run, and what its node pools could grow to: a part of a node, named NODETYPE_CPUSxGIB or
 // NODETYPE_CPUSxGIBxGPUS, at that part of the node's price (package refresh).
 //
-// Pods are made with a scheduling gate, which holds the scheduler back until all of them are there. Whether they fit is
-// asked before the gate is taken away, so that no half of a gang is bound while the other half waits. What the
-// scheduler cannot bind in time is withdrawn as a whole, and the launch fails with Capacity and the scheduler's words;
-// where a pool of nodes can grow it is waited for.
+// Pods are created with a scheduling gate, which keeps the scheduler from binding them before all exist. The driver
+// checks that they fit before it removes the gates, so that half of a gang is not bound while the other half waits.
+// If the scheduler cannot bind a gang in time, the driver withdraws all of it, and the launch fails with Capacity and
+// the scheduler's message. If a node pool can grow, the launch waits for that.
 //
-// A pod's agent is fetched by an init container from the broker, and checked by its digest. The pod has no right in the
-// cluster: no token of a service account, all capabilities dropped, as the "restricted" Pod Security Standard wants.
-// Its one secret is the token for its first call, in a Secret of the cluster's that goes with the pods.
+// An init container fetches a pod's agent from the broker and verifies its digest. The pod has no rights in the
+// cluster: no token of a service account, and all capabilities dropped, as the "restricted" Pod Security Standard
+// requires. Its only secret is the token for its first call, in a Secret that is removed with the pods.
 //
-// Clusters that were terminated are remembered by Graves, as by all drivers. Of evictions, drains and nodes that are
-// about to go Watch tells; the pod's agent learns of them by SIGTERM as well.
+// Terminated clusters are remembered by Graves, as in all drivers. Watch reports evictions, drains and nodes that are
+// about to go; the pod's agent also learns of them by SIGTERM.
 package kubernetes

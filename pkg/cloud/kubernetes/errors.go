@@ -12,38 +12,39 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// Codes of this driver's own failures; all others are the API server's reasons.
+// Codes of this driver's own failures; all other codes are the API server's reasons.
 const (
 	codeFull     = "NoRoom"            // the nodes have no room, and no pool can grow
-	codeUnbound  = "Unschedulable"     // the scheduler's word
-	codeImage    = "ImageCannotBeHad"  // of a pod that is bound
+	codeUnbound  = "Unschedulable"     // the scheduler found no node
+	codeImage    = "ImageCannotBeHad"  // the image of a bound pod cannot be pulled
 	codeQuota    = "QuotaExceeded"     // a ResourceQuota of the namespace
 	codeSecurity = "PodSecurity"       // the namespace's Pod Security Standard
-	codeGone     = "NamespaceNotFound" // or it is about to go
+	codeGone     = "NamespaceNotFound" // the namespace is missing or terminating
 	codeLimit    = "LimitRange"
 )
 
-// What nodes have is watched: to ask whether a cluster has room again costs a look. Where its scheduler had the last
-// word, pods are made for it.
+// Times after which the broker may retry a full cluster. The driver watches what nodes have free, so asking it again
+// is cheap. If the scheduler refused, a retry has to create pods.
 const fullFor, unboundFor = time.Minute, 5 * time.Minute
 
-// maxMessage bounds what is kept of the cluster's words, in bytes.
+// maxMessage is the maximum length of the cluster's message in an error, in bytes.
 const maxMessage = 1000
 
-// throttledFor is how long to wait where the API server does not say.
+// throttledFor is the wait if the API server does not give one.
 const throttledFor = time.Second
 
-// Typed makes a *cloud.Error of what a call failed with. It returns nil for nil, and what is typed already as it is.
+// Typed converts the error of a call to a *cloud.Error. It returns nil for nil, and returns an error that already has
+// a kind unchanged.
 //
-// The API server refuses with 403 for three different reasons: a quota of the namespace, what its admission forbids,
-// and a right that is lacking. Its message tells them apart; the words are those of the plugins ResourceQuota,
-// PodSecurity and LimitRanger of kube-apiserver.
+// The API server answers with 403 for three different reasons: a quota of the namespace, its admission rules, and a
+// missing right. The message distinguishes them; the patterns are from the plugins ResourceQuota, PodSecurity and
+// LimitRanger of kube-apiserver.
 func Typed(err error) error { //nolint:gocyclo // a line for each refusal
 	var already *cloud.Error
 	if err == nil || errors.As(err, &already) {
 		return err
 	}
-	text := err.Error() // of a large gang, as many times the same
+	text := err.Error() // for a large gang it repeats the same text many times
 	e := &cloud.Error{Kind: cloud.Transient, Cloud: Name,
 		Message: strings.ToValidUTF8(text[:min(len(text), maxMessage)], ""), Err: err}
 	var status apierrors.APIStatus
@@ -70,7 +71,7 @@ func Typed(err error) error { //nolint:gocyclo // a line for each refusal
 		e.Kind, e.Code = cloud.Invalid, codeLimit
 	case apierrors.IsForbidden(err) && apierrors.HasStatusCause(err, namespaceTerminating),
 		apierrors.IsNotFound(err) && status.Status().Details != nil && status.Status().Details.Kind == "namespaces":
-		e.Kind, e.Code = cloud.Quota, codeGone // this place cannot be bought on, others can
+		e.Kind, e.Code = cloud.Quota, codeGone // this place cannot be used, others can
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
 		e.Kind = cloud.Auth
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err):

@@ -18,34 +18,34 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Gang says who sees to it that the pods of one cluster of the broker's are bound together in a place.
+// Gang says how the pods of one cluster of the broker are bound together in a place.
 type Gang struct {
 	By    string // one of the By constants; empty is ByGates
 	Queue string // Kueue's LocalQueue, or Volcano's Queue
 }
 
-// Who binds gangs.
+// Ways to bind gangs.
 const (
-	// ByGates: the broker asks whether there is room, and takes its own scheduling gates away.
+	// ByGates: the broker checks for room, and removes its own scheduling gates.
 	ByGates = "gates"
 	// ByKueue: Kueue admits the pods as a group against the quota of a queue (its documentation, "Run a group of
 	// Pods").
 	ByKueue = "kueue"
 	// ByVolcano: Volcano's scheduler binds the pods of a PodGroup of scheduling.volcano.sh.
 	ByVolcano = "volcano"
-	// ByNative: the cluster's own scheduler does, by a PodGroup of scheduling.k8s.io (KEP-4671; Kubernetes 1.36 with
-	// its feature gates GenericWorkload and GangScheduling).
+	// ByNative: the cluster's own scheduler binds them, with a PodGroup of scheduling.k8s.io (KEP-4671; Kubernetes
+	// 1.36 with its feature gates GenericWorkload and GangScheduling).
 	ByNative = "native"
 )
 
-// foreign says that somebody else knows whether a gang has room.
+// foreign reports whether another component than the broker decides whether a gang has room.
 func (g Gang) foreign() bool { return g.By != "" && g.By != ByGates }
 
-// own says that the cluster's own scheduler places the pods: what nodes have free is what it goes by, and it looks at
+// own reports whether the cluster's own scheduler places the pods: it decides by what nodes have free, and looks at
 // every pod sooner or later.
 func (g Gang) own() bool { return !g.foreign() || g.By == ByNative }
 
-// ParseGang reads gates, native, kueue:QUEUE, volcano or volcano:QUEUE.
+// ParseGang parses gates, native, kueue:QUEUE, volcano or volcano:QUEUE.
 func ParseGang(text string) (Gang, error) {
 	by, queue, named := strings.Cut(text, ":")
 	ok := false
@@ -63,7 +63,7 @@ func ParseGang(text string) (Gang, error) {
 	return Gang{By: by, Queue: queue}, nil
 }
 
-// What Kueue and Volcano read and make.
+// Labels, annotations and gates of Kueue and Volcano.
 const (
 	kueueQueue  = "kueue.x-k8s.io/queue-name"
 	kueueGroup  = "kueue.x-k8s.io/pod-group-name"
@@ -83,8 +83,8 @@ var volcanoGroups = schema.GroupVersionResource{
 	Group: "scheduling.volcano.sh", Version: "v1beta1", Resource: "podgroups",
 }
 
-// join makes a pod one of the gang's. The gate of Kueue is put there by Kueue as well; that it is there from the
-// beginning keeps the pod off the nodes of a cluster whose Kueue is away.
+// join makes a pod part of the gang. Kueue adds its gate itself as well; setting it from the start keeps the pod off
+// the nodes of a cluster whose Kueue is down.
 func (g *gang) join(p *corev1.Pod) {
 	name := g.c.groupName(g.spec.Cluster)
 	switch by := g.place.Gang; by.By {
@@ -102,8 +102,8 @@ func (g *gang) join(p *corev1.Pod) {
 	}
 }
 
-// group makes the object by which a scheduler knows the gang. It goes with the gang's Secret, should its own removal be
-// forgotten.
+// group creates the object that tells a scheduler about the gang. It is owned by the gang's Secret, so that it is
+// removed even if ungroup does not run.
 func (g *gang) group(ctx context.Context, with *corev1.Secret) error {
 	about := metav1.ObjectMeta{Name: g.c.groupName(g.spec.Cluster), Labels: g.c.labels(g.spec.Cluster)}
 	if with.UID != "" {
@@ -132,7 +132,7 @@ func (g *gang) group(ctx context.Context, with *corev1.Secret) error {
 	case apierrors.IsAlreadyExists(err):
 		return nil
 	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
-		return fail(cloud.Quota, codeNoGangs, "gangs of %s are to be bound by %s, and the cluster does not have it: "+
+		return fail(cloud.Quota, codeNoGangs, "%s is set to bind gangs by %s, but the cluster does not have it: "+
 			"tradewind cloud add kubernetes --gang gates (%v)", g.place.Name, g.place.Gang.By, err)
 	}
 	return err
@@ -158,10 +158,10 @@ func (g *gang) volcanoGroup(about metav1.ObjectMeta) *unstructured.Unstructured 
 	return u
 }
 
-// codeNoGangs is of a place that does not have what is to bind its gangs.
+// codeNoGangs is the code for a place without the component that is set to bind its gangs.
 const codeNoGangs = "NoGangScheduler"
 
-// errNoDynamic says that a place was opened without what speaks of objects that only some clusters know.
+// errNoDynamic means that a place has no client for custom resources.
 var errNoDynamic = errors.New("this place was opened without a dynamic client")
 
 func (p *Place) dynamic(of schema.GroupVersionResource) error {
@@ -171,7 +171,7 @@ func (p *Place) dynamic(of schema.GroupVersionResource) error {
 	return nil
 }
 
-// ungroup removes what group has made.
+// ungroup removes the object that group created.
 func (c *Cloud) ungroup(ctx context.Context, p *Place, cluster string) error {
 	name := c.groupName(cluster)
 	switch {
@@ -183,7 +183,7 @@ func (c *Cloud) ungroup(ctx context.Context, p *Place, cluster string) error {
 	return nil
 }
 
-// heldBack is why whoever binds the gang has not done so, in its own words; empty where it has not said.
+// heldBack returns the message of the component that has not bound the gang; empty if it gives none.
 func (g *gang) heldBack(ctx context.Context) string {
 	name := g.c.groupName(g.spec.Cluster)
 	switch g.place.Gang.By {
@@ -209,8 +209,8 @@ func (g *gang) heldBack(ctx context.Context) string {
 	return ""
 }
 
-// conditionOf is the message of the last of some conditions that an object has. Without the right to read it there is
-// none.
+// conditionOf returns the message of the last of an object's conditions of the given types. It is empty without the
+// right to read the object.
 func (g *gang) conditionOf(ctx context.Context, of schema.GroupVersionResource, name string, types ...string,
 ) (said string) {
 	if g.place.Dynamic == nil {

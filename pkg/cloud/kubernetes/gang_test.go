@@ -23,7 +23,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/kubernetes"
 )
 
-// by has the gangs of a world bound by somebody.
+// by sets how the gangs of a world are bound.
 func (w *world) by(text string) {
 	w.Helper()
 	g, err := kubernetes.ParseGang(text)
@@ -34,10 +34,10 @@ func (w *world) by(text string) {
 	w.again()
 }
 
-// again opens the driver anew, as its configuration is now.
+// again makes a new driver with the current configuration.
 func (w *world) again() { w.driver = kubernetes.New(w.cfg) }
 
-// observed has the driver make its calls in sight of see, which they wait for.
+// observed makes the driver call see before each of its requests.
 func (w *world) observed(see func(*http.Request)) {
 	w.Helper()
 	cfg := rest.CopyConfig(w.cluster.Config)
@@ -57,16 +57,16 @@ func (w *world) observed(see func(*http.Request)) {
 
 func (w *world) dynamic() dynamic.Interface { return w.cfg.Places[0].Dynamic }
 
-// The cluster's own scheduler binds gangs, of Kubernetes 1.36: what has room is bound, and of what has none, no pod is,
-// although the broker has not asked whether there is room.
-func TestTheNativeSchedulerBindsAGang(t *testing.T) {
+// The native scheduler of Kubernetes 1.36 binds gangs: a gang with room is bound, and no pod of a gang without room
+// is, even though the broker cannot check for room.
+func TestNativeSchedulerBindsGang(t *testing.T) {
 	w := newWorldWith(t, kubetest.Options{Gangs: true}, large("a"))
 	w.by("native")
 	w.launch("first", 60)
 	w.cfg.Places[0].Client = blind(t, w.cluster)
 	_, err := w.driver.Launch(t.Context(), spec("second", 8))
 	if cloud.KindOf(err) != cloud.Capacity || cloud.Late(err) != 0 {
-		t.Errorf("a gang of 8 where there is room for 4: %v (%d pods were bound)", err, cloud.Late(err))
+		t.Errorf("a gang of 8 with room for 4: %v (%d pods were bound)", err, cloud.Late(err))
 	}
 	if err := w.driver.Terminate(t.Context(), "first"); err != nil {
 		t.Fatal(err)
@@ -78,8 +78,8 @@ func TestTheNativeSchedulerBindsAGang(t *testing.T) {
 	})
 }
 
-// A cluster that does not have what the settings name says so, and what to do.
-func TestAGangBySomethingThatIsNotThere(t *testing.T) {
+// If a cluster lacks the configured scheduler, the error says so and what to do.
+func TestMissingGangScheduler(t *testing.T) {
 	w := newWorld(t, large("a"))
 	for _, by := range []string{"native", "volcano"} {
 		w.by(by)
@@ -93,9 +93,9 @@ func TestAGangBySomethingThatIsNotThere(t *testing.T) {
 	}
 }
 
-// Kueue admits a group of pods when all are there and its queue has quota for all: the test plays its controller as its
-// documentation says, with a quota of four pods.
-func TestKueueAdmitsAGang(t *testing.T) {
+// Kueue admits a group of pods when all exist and its queue has quota for all. The test simulates its controller as
+// documented, with a quota of four pods.
+func TestKueueAdmitsGang(t *testing.T) {
 	w := newWorld(t, large("a"))
 	w.install(crd("kueue.x-k8s.io", "v1beta1", "Workload", "workloads"))
 	w.by("kueue:research")
@@ -113,9 +113,8 @@ func TestKueueAdmitsAGang(t *testing.T) {
 	w.await("an empty namespace", func() bool { return len(w.left()) == 0 })
 }
 
-// Volcano's scheduler binds the pods of a PodGroup: the test plays it as its documentation says, for groups of up to
-// four.
-func TestVolcanoBindsAGang(t *testing.T) {
+// Volcano's scheduler binds the pods of a PodGroup. The test simulates it as documented, for groups of up to four.
+func TestVolcanoBindsGang(t *testing.T) {
 	w := newWorld(t, large("a"))
 	w.install(crd("scheduling.volcano.sh", "v1beta1", "PodGroup", "podgroups"))
 	w.by("volcano:research")
@@ -139,12 +138,12 @@ func TestVolcanoBindsAGang(t *testing.T) {
 func TestParseGang(t *testing.T) {
 	for _, text := range []string{"kueue", "kueue:", "native:x", "gates:x", "volcano:", "slurm", "kueue:a b", ""} {
 		if g, err := kubernetes.ParseGang(text); err == nil {
-			t.Errorf("%q is read as %+v", text, g)
+			t.Errorf("%q is parsed as %+v", text, g)
 		}
 	}
 }
 
-// crd is a custom resource whose fields nobody checks.
+// crd is a custom resource definition without validation of its fields.
 func crd(group, version, kind, plural string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	text := fmt.Sprintf(`{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
@@ -161,7 +160,7 @@ func crd(group, version, kind, plural string) *unstructured.Unstructured {
 	return u
 }
 
-// install makes a custom resource known, and waits until it can be listed.
+// install adds a custom resource definition, and waits until the resource can be listed.
 func (w *world) install(u *unstructured.Unstructured) {
 	w.Helper()
 	crds := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1",
@@ -190,7 +189,7 @@ func again(ctx context.Context, f func()) {
 	}
 }
 
-// groups are the pods of a namespace by what names their group, without those that are about to go.
+// groups returns the pods of a namespace by the name of their group, without those being deleted.
 func (w *world) groups(ctx context.Context, name func(*corev1.Pod) string) map[string][]*corev1.Pod {
 	list, err := w.cluster.Client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -212,8 +211,8 @@ var (
 	}
 )
 
-// kueue is its controller, as far as groups of pods go: a Workload for each group that is whole; where quota is left
-// the gates of its pods are taken away.
+// kueue simulates Kueue's controller for groups of pods: it removes the gates of the pods of a complete group if
+// there is quota, and otherwise writes a Workload with the reason.
 type kueue struct {
 	*world
 	quota int
@@ -264,7 +263,7 @@ func (k *kueue) say(ctx context.Context, name string) {
 	_, _ = k.dynamic().Resource(kueueWorkloads).Namespace(namespace).Create(ctx, u, metav1.CreateOptions{})
 }
 
-// volcano is its scheduler: it binds the pods of a PodGroup when as many are there as its minMember says.
+// volcano simulates Volcano's scheduler: it binds the pods of a PodGroup when minMember of them exist.
 type volcano struct {
 	*world
 	most int

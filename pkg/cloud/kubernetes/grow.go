@@ -17,21 +17,23 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
 
-// Autoscalers make nodes for pods that wait alone. Were those the gang's own, half of it would be bound for minutes
-// while the other half waits for nodes. So placeholders go first: one for each pod of the gang, which asks for the same
-// and does nothing. When all of them have a node they go, and the gang takes their places as a whole.
+// Autoscalers add nodes only for waiting pods. If these were the gang's own pods, half of the gang would be bound for
+// minutes while the other half waits for nodes. So placeholders go first: one for each pod of the gang, which
+// requests the same resources and does nothing. When all placeholders have a node they are removed, and the whole
+// gang takes their places.
 
-// labelPlaceholder marks the placeholders of one cluster of the broker's. They have none of the labels of machines.
+// labelPlaceholder marks the placeholders of one cluster of the broker. They have none of the labels of machines.
 const labelPlaceholder = "tradewind.dev/placeholder-for"
 
-// PlaceholderPriority is the PriorityClass of placeholders where the cluster has it. Its value is negative, so that
-// whatever others run takes the room of placeholders that wait for the rest.
+// PlaceholderPriority is the PriorityClass of placeholders, if the cluster has it. Its value is negative, so that the
+// pods of other users can take the room of placeholders that wait for the rest.
 const PlaceholderPriority = "tradewind-placeholder"
 
 func (g *gang) placeholderLabel() string { return hash(g.c.groupName(g.spec.Cluster)) }
 
-// placeholders are those of the gang, as Watch has heard last, or as they are now: every gang that waits looks at its
-// own four times a second, and lists of a namespace of ten thousand pods would leave the API server no time for else.
+// placeholders returns those of the gang, from Watch if possible and otherwise from a list. Every waiting gang looks
+// at its placeholders four times a second, and listing a namespace of ten thousand pods that often would keep the API
+// server busy.
 func (g *gang) placeholders(ctx context.Context) ([]corev1.Pod, error) {
 	if pods, ok := g.c.grounds[g.place.Name].sight.pods(g.placeholderLabel()); ok {
 		return pods, nil
@@ -39,18 +41,18 @@ func (g *gang) placeholders(ctx context.Context) ([]corev1.Pod, error) {
 	return g.listPlaceholders(ctx)
 }
 
-// listPlaceholders asks for them.
+// listPlaceholders lists the placeholders.
 func (g *gang) listPlaceholders(ctx context.Context) ([]corev1.Pod, error) {
 	return g.place.pods(ctx, labelPlaceholder+"="+g.placeholderLabel())
 }
 
-// grow waits until there is room for all pods that have no node yet, and until no other gang's placeholder waits for a
-// node: it would take the place of the first one that leaves. For that it waits as long as a node takes to come, a
-// fifth of GrowWithin at most.
+// grow waits until there is room for all pods that have no node yet, and until no other gang's placeholder waits for
+// a node, because that would take the place of the first one that is removed. For the latter it waits at most a fifth
+// of GrowWithin, about the time until a node arrives.
 //
-// It fails with Capacity and the scheduler's words when for GrowWithin no placeholder has got a node. Placeholders are
-// left only where ctx ends first: a launch that is made again goes on with them. Where the cluster does not allow them
-// it does nothing: the gang's own pods wait for nodes then.
+// It fails with Capacity and the scheduler's message if no placeholder has got a node for GrowWithin. It leaves
+// placeholders only if ctx ends first: the next launch of the cluster continues with them. If the cluster does not
+// allow placeholders, grow does nothing, and the gang's own pods wait for nodes.
 func (g *gang) grow(ctx context.Context, arch string) (err error) {
 	first, err := g.first(ctx)
 	if err != nil {
@@ -66,12 +68,12 @@ func (g *gang) grow(ctx context.Context, arch string) (err error) {
 	}
 	gr := g.c.grounds[g.place.Name]
 	defer gr.waits(g.spec.Cluster, 0)
-	var whole time.Time // since when all placeholders have had a node
+	var whole time.Time // when all placeholders had a node
 	for {
 		if _, err := g.pods(ctx); err != nil {
 			return err
 		}
-		wanted := g.spec.Nodes - g.bound // pods that nobody holds back may have got new nodes themselves
+		wanted := g.spec.Nodes - g.bound // ungated pods may have got new nodes themselves
 		have, err := g.placeholders(ctx)
 		if err != nil {
 			return err
@@ -88,7 +90,7 @@ func (g *gang) grow(ctx context.Context, arch string) (err error) {
 		}
 		err = g.addPlaceholders(ctx, first, arch, have, wanted)
 		if kind := cloud.KindOf(Typed(err)); kind == cloud.Quota || kind == cloud.Invalid {
-			g.c.log.Warn("a gang's own pods wait for new nodes, as placeholders are refused",
+			g.c.log.Warn("placeholders are refused: the gang's own pods wait for new nodes",
 				"cluster", g.spec.Cluster, "place", g.place.Name, "why", err)
 			return nil
 		}
@@ -98,7 +100,7 @@ func (g *gang) grow(ctx context.Context, arch string) (err error) {
 		if waited := time.Since(lastBound(have, first.CreationTimestamp.Time)); waited >= g.c.cfg.GrowWithin {
 			return fail(cloud.Capacity, codeUnbound, "%s has room for %d of %d pods, and no more came within %s: %s",
 				g.place.Name, placed, wanted, waited.Round(time.Second),
-				cmp.Or(g.refusal(have), "the scheduler has not said why"))
+				cmp.Or(g.refusal(have), "the scheduler gives no reason"))
 		}
 		if err := clock.Pause(ctx, g.c.cfg.LookEvery); err != nil {
 			return err
@@ -106,20 +108,21 @@ func (g *gang) grow(ctx context.Context, arch string) (err error) {
 	}
 }
 
-// first is a pod of the gang, with which placeholders go should their own removal be forgotten.
+// first returns a pod of the gang; it owns the placeholders, so that they are removed even if dropPlaceholders does
+// not run.
 func (g *gang) first(ctx context.Context) (*corev1.Pod, error) {
 	pods, err := g.list(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if len(pods) == 0 {
-		return nil, fail(cloud.Transient, driver.CodeLost, "the pods of cluster %s are gone", g.spec.Cluster)
+		return nil, fail(cloud.Transient, driver.CodeLost, "the pods of cluster %s do not exist", g.spec.Cluster)
 	}
 	return &pods[0], nil
 }
 
-// lastBound is when the last of some placeholders got a node, or began: a launch that is made again does not begin to
-// wait anew.
+// lastBound returns when the last of the placeholders got a node, or began if none has: a repeated launch does not
+// start the wait again.
 func lastBound(placeholders []corev1.Pod, began time.Time) time.Time {
 	for i := range placeholders {
 		c := condition(&placeholders[i], corev1.PodScheduled)
@@ -139,7 +142,7 @@ func bound(pods []corev1.Pod) (n int) {
 	return n
 }
 
-// addPlaceholders makes those that are not there, so that there are as many as wanted.
+// addPlaceholders creates the missing placeholders, up to wanted.
 func (g *gang) addPlaceholders(ctx context.Context, first *corev1.Pod, arch string, have []corev1.Pod, wanted int,
 ) error {
 	name := func(i int) string { return fmt.Sprintf("%s-room-%d", g.c.groupName(g.spec.Cluster), i) }
@@ -151,7 +154,7 @@ func (g *gang) addPlaceholders(ctx context.Context, first *corev1.Pod, arch stri
 		defer g.c.grounds[g.place.Name].call()()
 		pods := g.place.Client.CoreV1().Pods(g.place.Namespace)
 		_, err = pods.Create(ctx, p, metav1.CreateOptions{})
-		if apierrors.IsForbidden(err) && strings.Contains(err.Error(), PlaceholderPriority) { // there is no such class
+		if apierrors.IsForbidden(err) && strings.Contains(err.Error(), PlaceholderPriority) { // the class does not exist
 			p.Spec.PriorityClassName = ""
 			_, err = pods.Create(ctx, p, metav1.CreateOptions{})
 		}
@@ -159,8 +162,8 @@ func (g *gang) addPlaceholders(ctx context.Context, first *corev1.Pod, arch stri
 	})
 }
 
-// placeholder asks for what a pod of the gang asks for, by the same rules. It has the task's image, so that this is on
-// the node when the task comes.
+// placeholder requests the same resources as a pod of the gang, with the same rules. It uses the task's image, so
+// that the node already has the image when the task comes.
 func (g *gang) placeholder(first *corev1.Pod, arch, name string) (*corev1.Pod, error) {
 	p, err := g.c.pod(g.spec, g.shape, arch, 0)
 	if err != nil {
@@ -186,7 +189,7 @@ func (g *gang) placeholder(first *corev1.Pod, arch, name string) (*corev1.Pod, e
 func (g *gang) dropPlaceholders(ctx context.Context) error {
 	for {
 		have, err := g.placeholders(ctx)
-		if err == nil && len(have) == 0 { // those just made may not have been heard of
+		if err == nil && len(have) == 0 { // the watch may not have seen the newest yet
 			have, err = g.listPlaceholders(ctx)
 		}
 		if err != nil || len(have) == 0 {

@@ -21,7 +21,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/kubernetes"
 )
 
-// growing is a world with one node of two CPUs, in whose place a pool grows to three.
+// growing is a world with one node of two CPUs, and a pool that can grow to three such nodes.
 func growing(t *testing.T) (w *world, more func(name string)) {
 	t.Helper()
 	return growingWith(t, kubetest.Options{})
@@ -44,7 +44,7 @@ func growingWith(t *testing.T, o kubetest.Options) (w *world, more func(name str
 	}
 }
 
-// counts are pods of the namespace: the gang's and placeholders, and how many of each have a node.
+// counts are the pods of the namespace: the gang's, the placeholders, and how many of each have a node.
 type counts struct{ gang, bound, placeholders, placed int }
 
 func (w *world) count() (n counts) {
@@ -66,8 +66,8 @@ func (w *world) count() (n counts) {
 	return n
 }
 
-// While a pool grows for a gang none of its pods has a node: placeholders wait, and take nothing that others ask for.
-func TestAGangIsWholeWhileAPoolGrows(t *testing.T) {
+// While a pool grows for a gang, none of its pods has a node: placeholders wait, and give way to the pods of others.
+func TestGangStaysUnboundWhilePoolGrows(t *testing.T) {
 	w, more := growing(t)
 	_, err := w.cluster.Client.SchedulingV1().PriorityClasses().Create(t.Context(), &schedulingv1.PriorityClass{
 		ObjectMeta: metav1.ObjectMeta{Name: kubernetes.PlaceholderPriority}, Value: -10,
@@ -80,11 +80,11 @@ func TestAGangIsWholeWhileAPoolGrows(t *testing.T) {
 		_, err := w.driver.Launch(t.Context(), spec("gang", 6))
 		done <- err
 	}()
-	w.await("placeholders on the node that is there", func() bool {
+	w.await("placeholders on the existing node", func() bool {
 		return w.count() == counts{gang: 6, placeholders: 6, placed: 2}
 	})
 	w.other("urgent")
-	w.await("somebody else's pod in the place of a placeholder", func() bool { return w.hasNode("urgent") })
+	w.await("another user's pod in the place of a placeholder", func() bool { return w.hasNode("urgent") })
 	more("b")
 	w.await("placeholders on the new node", func() bool { return w.count().placed == 3 })
 	if n := w.count(); n.bound > 0 {
@@ -102,8 +102,8 @@ func TestAGangIsWholeWhileAPoolGrows(t *testing.T) {
 	}
 }
 
-// A pool that was to grow and does not is left, with nothing bound meanwhile and nothing left behind.
-func TestAPoolThatDoesNotGrow(t *testing.T) {
+// If a pool does not grow, the launch fails with nothing bound and nothing left behind.
+func TestPoolThatDoesNotGrow(t *testing.T) {
 	w, _ := growing(t)
 	w.cfg.GrowWithin = 3 * time.Second
 	w.again()
@@ -114,14 +114,14 @@ func TestAPoolThatDoesNotGrow(t *testing.T) {
 	}
 	var typed *cloud.Error
 	if !errors.As(err, &typed) || typed.AskAgain != 5*time.Minute {
-		t.Errorf("%+v: the cluster is to be asked again in five minutes", typed)
+		t.Errorf("%+v: AskAgain must be five minutes", typed)
 	}
 	w.await("an empty namespace", func() bool { return len(w.left()) == 0 })
 }
 
-// A launch that is made again while a pool grows, by a broker that was killed or as the first one took too long, goes on
-// where that was; and a gang that is terminated then takes its placeholders with it.
-func TestPlaceholdersOfALaunchThatIsMadeAgain(t *testing.T) {
+// A repeated launch, after the broker was killed or the first launch took too long, continues with the existing
+// placeholders. Terminating the gang removes its placeholders too.
+func TestRepeatedLaunchContinuesWithPlaceholders(t *testing.T) {
 	w, more := growing(t)
 	for _, name := range []string{"killed", "again"} {
 		ctx, kill := context.WithCancel(t.Context())
@@ -141,7 +141,7 @@ func TestPlaceholdersOfALaunchThatIsMadeAgain(t *testing.T) {
 			t.Fatal("the launch has not ended")
 		}
 		if n := w.count(); n.placeholders == 0 {
-			t.Fatalf("nothing is left to go on with: %+v", n)
+			t.Fatalf("no placeholders are left to continue with: %+v", n)
 		}
 		if name == "killed" {
 			if err := w.driver.Terminate(t.Context(), name); err != nil {
@@ -157,8 +157,8 @@ func TestPlaceholdersOfALaunchThatIsMadeAgain(t *testing.T) {
 	}
 }
 
-// Where placeholders are not allowed the gang's own pods wait for new nodes.
-func TestANamespaceWithoutRoomForPlaceholders(t *testing.T) {
+// If placeholders are not allowed, the gang's own pods wait for new nodes.
+func TestQuotaForbidsPlaceholders(t *testing.T) {
 	w, more := growing(t)
 	_, err := w.cluster.Client.CoreV1().ResourceQuotas(namespace).Create(t.Context(), &corev1.ResourceQuota{
 		ObjectMeta: metav1.ObjectMeta{Name: "six-pods"},
@@ -179,9 +179,9 @@ func TestANamespaceWithoutRoomForPlaceholders(t *testing.T) {
 	}
 }
 
-// The cluster's own scheduler of gangs says of no pod that it has no node, so that no autoscaler makes one for it:
-// placeholders do, and the gang has no part in what is there meanwhile.
-func TestAPoolGrowsForANativeGang(t *testing.T) {
+// The native gang scheduler does not mark pods as unschedulable, so autoscalers add no nodes for them. Placeholders
+// get the nodes, and the gang occupies nothing in the meantime.
+func TestPoolGrowsForNativeGang(t *testing.T) {
 	w, more := growingWith(t, kubetest.Options{Gangs: true})
 	w.by("native")
 	done := make(chan error, 1)
@@ -189,7 +189,7 @@ func TestAPoolGrowsForANativeGang(t *testing.T) {
 		_, err := w.driver.Launch(t.Context(), spec("gang", 4))
 		done <- err
 	}()
-	w.await("placeholders on the node that is there", func() bool {
+	w.await("placeholders on the existing node", func() bool {
 		return w.count() == counts{gang: 4, placeholders: 4, placed: 2}
 	})
 	more("b")
@@ -201,14 +201,14 @@ func TestAPoolGrowsForANativeGang(t *testing.T) {
 	}
 }
 
-// Who was promised room takes it before placeholders of a gang that came later do.
-func TestPlaceholdersComeAfterWhoWasPromisedRoom(t *testing.T) {
+// A gang that was promised room gets it before the placeholders of a later gang.
+func TestPlaceholdersWaitForPromisedGangs(t *testing.T) {
 	w, more := growing(t)
 	promised, held := make(chan struct{}), make(chan struct{})
 	var told atomic.Bool
 	w.observed(func(r *http.Request) {
 		secret := r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/secrets")
-		if secret && told.CompareAndSwap(false, true) { // the first has found room, and has no pods yet
+		if secret && told.CompareAndSwap(false, true) { // the first gang has found room, and has no pods yet
 			close(promised)
 			<-held
 		}
@@ -223,10 +223,10 @@ func TestPlaceholdersComeAfterWhoWasPromisedRoom(t *testing.T) {
 		_, err := w.driver.Launch(t.Context(), spec("second", 2))
 		second <- err
 	}()
-	w.await("the second's pods, behind their gates", func() bool { return w.count().gang == 2 })
-	for range 50 { // as long as placeholders would take to be made and placed
+	w.await("the second gang's pods, gated", func() bool { return w.count().gang == 2 })
+	for range 50 { // long enough for placeholders to be created and placed
 		if n := w.count(); n.placeholders > 0 {
-			t.Fatalf("placeholders are there before the first has its room: %+v", n)
+			t.Fatalf("placeholders exist before the first gang has its room: %+v", n)
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
@@ -240,9 +240,9 @@ func TestPlaceholdersComeAfterWhoWasPromisedRoom(t *testing.T) {
 	}
 }
 
-// A gang that waits for new nodes asks for no lists while the watch tells what becomes of its placeholders: in a
-// cluster of ten thousand pods thirty of such gangs would take all of the API server's time.
-func TestAGangThatWaitsForNodesListsNothing(t *testing.T) {
+// A gang that waits for new nodes makes no lists while the watch reports its placeholders: in a cluster of ten
+// thousand pods, thirty such gangs would keep the API server busy.
+func TestWaitingGangMakesNoLists(t *testing.T) {
 	w, more := growing(t)
 	var lists atomic.Int64
 	w.observed(func(r *http.Request) {
@@ -256,7 +256,7 @@ func TestAGangThatWaitsForNodesListsNothing(t *testing.T) {
 		_, err := w.driver.Launch(t.Context(), spec("gang", 6))
 		done <- err
 	}()
-	w.await("placeholders on the node that is there", func() bool {
+	w.await("placeholders on the existing node", func() bool {
 		return w.count() == counts{gang: 6, placeholders: 6, placed: 2}
 	})
 	w.await("25 looks without a list", func() bool {
@@ -274,8 +274,9 @@ func TestAGangThatWaitsForNodesListsNothing(t *testing.T) {
 	}
 }
 
-// Placeholders that leave while another gang's wait for a node would give their place to those.
-func TestPlaceholdersStayWhileOthersWait(t *testing.T) {
+// Placeholders are not removed while another gang's placeholders wait for a node, because those would take their
+// places.
+func TestPlaceholdersStayWhileOtherGangsWait(t *testing.T) {
 	w, more := growing(t)
 	done := make(chan error, 2)
 	launch := func(name string) {
@@ -290,9 +291,9 @@ func TestPlaceholdersStayWhileOthersWait(t *testing.T) {
 	w.await("placeholders of both", func() bool { return w.count() == counts{gang: 6, placeholders: 6, placed: 2} })
 	more("b")
 	w.await("placeholders on the new node", func() bool { return w.count().placed == 4 })
-	for range 50 { // as long as a gang would take to take its place
+	for range 50 { // long enough for a gang to take its place
 		if n := w.count(); n.bound > 0 {
-			t.Fatalf("one has taken its place while the other waits: %+v", n)
+			t.Fatalf("one gang took its place while the other waits: %+v", n)
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
@@ -307,7 +308,7 @@ func TestPlaceholdersStayWhileOthersWait(t *testing.T) {
 	}
 }
 
-// other has somebody else's pod ask for a CPU.
+// other creates another user's pod, which requests a CPU.
 func (w *world) other(name string) {
 	w.Helper()
 	one := corev1.ResourceList{
@@ -329,7 +330,7 @@ func (w *world) hasNode(name string) bool {
 	return err == nil && p.Spec.NodeName != ""
 }
 
-// dying is a client of a process that is killed when ctx ends: it calls nobody any more.
+// dying is the client of a process that is killed when ctx ends: it makes no calls after that.
 func dying(ctx context.Context, t *testing.T, c *kubetest.Cluster) k8s.Interface {
 	t.Helper()
 	cfg := rest.CopyConfig(c.Config)

@@ -23,61 +23,61 @@ const Name = "kubernetes"
 
 // Place is one Kubernetes cluster.
 type Place struct {
-	// Name is the offers' region: the context's name, with "-" for what a name cannot have.
+	// Name is the offers' region: the context's name, with "-" for characters that a name cannot have.
 	Name string
-	// Client speaks to the API server, Dynamic as well, for what only some clusters know; Dynamic may be nil.
+	// Client calls the API server. Dynamic is for custom resources, which only some clusters have; it may be nil.
 	Client  kubernetes.Interface
 	Dynamic dynamic.Interface
-	// Namespace is where pods are made. It has to be there.
+	// Namespace is where pods are created. It must exist.
 	Namespace string
-	// Gang is who binds gangs there.
+	// Gang is how gangs are bound there.
 	Gang Gang
-	// Pools are node pools that could grow, beside Karpenter's, which are read from the cluster.
+	// Pools are node pools that can grow, in addition to Karpenter's, which are read from the cluster.
 	Pools []Pool
 }
 
 // Pool is a pool of nodes that grows when pods wait.
 type Pool struct {
 	Node
-	// Most is how many nodes it can have; 0 is any number.
+	// Most is the maximum number of nodes; 0 is any number.
 	Most int `json:"most,omitempty"`
 }
 
-// Config is what the driver needs to know. Deployment, Places and Agents are required.
+// Config is the driver's configuration. Deployment, Places and Agents are required.
 type Config struct {
-	// Deployment is what all pods are labelled with, and all that is seen and terminated.
+	// Deployment is the name in the labels of all pods. The driver sees and terminates only what has these labels.
 	Deployment string
 	Places     []Place
 	Agents     driver.Agents
-	// Environment is put in the environment of agents.
+	// Environment is added to the environment of agents.
 	Environment map[string]string
-	// Image is what the agent is fetched in, and what tasks without an image of their own run in: bash, curl and
-	// sha256sum have to be in it. DefaultImage when empty.
+	// Image is the image of the container that fetches the agent, and of tasks that name no image. It must contain
+	// bash, curl and sha256sum. DefaultImage when empty.
 	Image string
 	// PullSecrets are Secrets of the places' namespaces with the logins of registries.
 	PullSecrets []string
-	// Tolerations of pods: nodes with other taints are not bought on.
+	// Tolerations of pods. Nodes with taints that these do not tolerate are not used.
 	Tolerations []corev1.Toleration
 	// AsRoot lets tasks run as root, which the "restricted" Pod Security Standard forbids.
 	AsRoot bool
 	Graves driver.Graves
-	// Audience is the broker's address, for which pods get a token that proves which one calls; empty is none.
+	// Audience is the broker's address, for which pods get a token that proves their identity; empty is none.
 	Audience string
-	// Grace is how long a pod has between the word that it is to end and its end; 2 min when 0.
+	// Grace is how long a pod has to end after it is asked to; 2 min when 0.
 	Grace time.Duration
-	// StartWithin is how long a launch waits for its containers to start, to hear of images that cannot be had; 30 s
-	// when 0.
+	// StartWithin is how long a launch waits for its containers to start, to find out whether images can be pulled;
+	// 30 s when 0.
 	StartWithin time.Duration
-	// BindWithin is how long pods may take to be bound where nothing can grow, GrowWithin where something can; 10 s and
-	// 5 min when 0. LookEvery is how often they are looked at meanwhile; 250 ms when 0.
+	// BindWithin is how long a launch waits for pods to be bound if nothing can grow, GrowWithin if something can; 10
+	// s and 5 min when 0. LookEvery is how often it looks meanwhile; 250 ms when 0.
 	BindWithin, GrowWithin, LookEvery time.Duration
 	Log                               *slog.Logger
 }
 
-// DefaultImage has bash, curl and sha256sum.
+// DefaultImage contains bash, curl and sha256sum.
 const DefaultImage = "docker.io/library/buildpack-deps:bookworm-curl"
 
-// Defaults, and the times that calls may take.
+// Defaults, and time limits of calls.
 const (
 	grace       = 2 * time.Minute
 	bindWithin  = 10 * time.Second
@@ -85,15 +85,14 @@ const (
 	startWithin = 30 * time.Second
 	lookEvery   = 250 * time.Millisecond
 	undoWithin  = 30 * time.Second
-	// silentWithin is how long a scheduler may take to look at a pod for the first time.
+	// silentWithin is how long a scheduler may take until it first looks at a pod.
 	silentWithin = 2 * time.Minute
-	// againWithin is how long it may take to look again when there is room by now: it pauses ten seconds after it has
-	// found none (kube-scheduler's podMaxBackoffSeconds), and looks at others first.
+	// againWithin is how long the scheduler may take to look again once there is room: it waits up to ten seconds
+	// after a failure (kube-scheduler's podMaxBackoffSeconds), and looks at others first.
 	againWithin = time.Minute
 )
 
-// Cloud is the Kubernetes clusters of a deployment as the broker sees them. It implements cloud.Cloud and
-// driver.Checker.
+// Cloud is the Kubernetes clusters of a deployment. It implements cloud.Cloud and driver.Checker.
 type Cloud struct {
 	cfg    Config
 	log    *slog.Logger
@@ -103,8 +102,8 @@ type Cloud struct {
 	grounds map[string]*grounds // by place
 
 	mu    sync.Mutex
-	where map[string]string // the place of a cluster that this process has launched
-	gone  map[string]bool   // clusters whose launch has failed, and whose pods go: no news to anybody
+	where map[string]string // the places of clusters launched by this process
+	gone  map[string]bool   // clusters whose launch failed; the deletion of their pods is no news
 }
 
 var (
@@ -112,7 +111,7 @@ var (
 	_ driver.Checker = (*Cloud)(nil)
 )
 
-// New makes the driver. It calls nobody.
+// New makes the driver. It makes no calls.
 func New(cfg Config) *Cloud {
 	for _, d := range []struct {
 		of *time.Duration
@@ -145,7 +144,7 @@ func New(cfg Config) *Cloud {
 // Name implements cloud.Cloud.
 func (c *Cloud) Name() string { return Name }
 
-// PlaceName makes a region's name of a context's.
+// PlaceName returns the region's name for a context's name.
 func PlaceName(context string) string { return strings.Trim(plainName(context), "-") }
 
 // place finds a place by its name.
@@ -156,13 +155,13 @@ func (c *Cloud) place(name string) (*Place, error) {
 		for _, p := range c.cfg.Places {
 			known = append(known, p.Name)
 		}
-		return nil, cloud.Errorf(Name, cloud.Quota, "NoSuchContext", "%q is none of this broker's clusters: %s", name,
+		return nil, cloud.Errorf(Name, cloud.Quota, "NoSuchContext", "%q is not one of this broker's clusters: %s", name,
 			strings.Join(known, ", "))
 	}
 	return &c.cfg.Places[i], nil
 }
 
-// places are where a cluster may be: where this process has launched it, else anywhere.
+// places returns the places where a cluster may be: the one where this process launched it, otherwise all.
 func (c *Cloud) places(cluster string) []*Place {
 	c.mu.Lock()
 	name := c.where[cluster]
@@ -176,7 +175,7 @@ func (c *Cloud) places(cluster string) []*Place {
 	return all
 }
 
-// maxKnown bounds what is remembered of clusters: it only saves calls.
+// maxKnown is the maximum number of remembered clusters; the maps only save calls.
 const maxKnown = 10_000
 
 func (c *Cloud) launchedAt(cluster, place string) {
@@ -189,7 +188,7 @@ func (c *Cloud) launchedAt(cluster, place string) {
 	delete(c.gone, cluster)
 }
 
-// withdrawn notes that what a launch has made is removed.
+// withdrawn records that what a launch made is being removed.
 func (c *Cloud) withdrawn(cluster string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -205,7 +204,7 @@ func (c *Cloud) isWithdrawn(cluster string) bool {
 	return c.gone[cluster]
 }
 
-// Labels and annotations of what is made. A label's value is short and plain, so names are hashed into it.
+// Labels and annotations of the driver's objects. A label's value must be short and plain, so names are hashed.
 const (
 	labelDeployment = "tradewind.dev/deployment"
 	labelCluster    = "tradewind.dev/cluster"
@@ -215,23 +214,23 @@ const (
 	gate            = "tradewind.dev/whole-gang"
 )
 
-// hash is a name as a label's value: hexadecimal, and no other's.
+// hash returns the hexadecimal hash of a name, as a label's value.
 func hash(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:12])
 }
 
-// podName is that of a rank. Two deployments in one namespace have different ones.
+// podName is the name of a rank's pod. It differs between deployments in the same namespace.
 func (c *Cloud) podName(cluster string, rank int) string {
 	return fmt.Sprintf("%s-%d", c.groupName(cluster), rank)
 }
 
-// groupName is what the names of a cluster's pods begin with, and that of its Secret.
+// groupName begins the names of a cluster's pods, and is the name of its Secret.
 func (c *Cloud) groupName(cluster string) string {
 	return "tw-" + hash(c.cfg.Deployment+"\x00"+cluster)
 }
 
-// selector finds the pods of a cluster, or all of the deployment's where it is empty.
+// selector selects the pods of a cluster; all pods of the deployment if cluster is empty.
 func (c *Cloud) selector(cluster string) string {
 	s := labelDeployment + "=" + hash(c.cfg.Deployment)
 	if cluster != "" {
@@ -240,7 +239,7 @@ func (c *Cloud) selector(cluster string) string {
 	return s
 }
 
-// each calls f for every place, at once, and joins the failures.
+// each calls f for all places in parallel, and joins the errors.
 func each(places []*Place, f func(*Place) error) error {
 	return driver.Each(len(places), max(len(places), 1), func(i int) error { return f(places[i]) })
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
 
-// callsAtOnce bounds the calls of one launch to an API server, placeAtOnce those of all launches to one place that make
-// and release pods: more would only wait there, and be in the scheduler's way.
+// callsAtOnce is the maximum number of parallel calls of one launch to an API server. placeAtOnce is that of all
+// launches in one place for creating and releasing pods: more would only wait there, and slow down the scheduler.
 const (
 	callsAtOnce = 16
 	placeAtOnce = 32
@@ -57,33 +57,33 @@ func (c *Cloud) launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Mach
 	g := &gang{c: c, place: place, spec: spec, shape: shape}
 	machines, err := g.launch(ctx)
 	if err == nil {
-		err = driver.Alive(ctx, Name, c.graves, spec.Cluster) // nobody has terminated it meanwhile
+		err = driver.Alive(ctx, Name, c.graves, spec.Cluster) // not terminated during the launch
 	}
 	if err == nil {
 		return machines, nil
 	}
 	switch cloud.KindOf(Typed(err)) {
-	case cloud.Throttled, cloud.Transient: // the same is tried again, and finds what there is
+	case cloud.Throttled, cloud.Transient: // a retry finds the pods that exist
 		return nil, err
 	}
 	return nil, errors.Join(driver.Late(Typed(err), g.bound), g.withdraw(ctx))
 }
 
-// gang is one launch.
+// gang is a launch in progress.
 type gang struct {
 	c     *Cloud
 	place *Place
 	spec  cloud.LaunchSpec
 	shape Shape
-	bound int // pods that have a node, as far as is known
+	bound int // pods known to have a node
 
-	entered func()          // lets the next gang enter; nil before this one has
-	through func()          // says that what it was promised is taken; nil where it waits for new nodes
-	before  []chan struct{} // of those that were promised room before
+	entered func()          // lets the next gang enter; nil until this one has entered
+	through func()          // reports that the promised room is taken; nil if the gang waits for new nodes
+	before  []chan struct{} // closed when the gangs that were promised room earlier have taken it
 }
 
 func (g *gang) launch(ctx context.Context) ([]cloud.Machine, error) {
-	pods, err := g.list(ctx) // somebody else may have made them a moment ago
+	pods, err := g.list(ctx) // another process may have created them a moment ago
 	if err != nil {
 		return nil, err
 	}
@@ -112,9 +112,9 @@ func (g *gang) launch(ctx context.Context) ([]cloud.Machine, error) {
 	return byRank(machines), nil
 }
 
-// bind makes the pods that are not there yet and sees all of them bound.
+// bind creates the missing pods, and waits until all are bound.
 func (g *gang) bind(ctx context.Context, have []corev1.Pod) error {
-	left := 0 // of placeholders, by a process that was killed
+	left := 0 // placeholders of a process that was killed
 	if len(have) > 0 {
 		placeholders, err := g.placeholders(ctx)
 		if err != nil {
@@ -142,7 +142,7 @@ func (g *gang) bind(ctx context.Context, have []corev1.Pod) error {
 	return g.await(ctx, at.outlook)
 }
 
-// pods are the gang's, as Watch has heard last, or as they are now.
+// pods returns the gang's pods, from Watch if possible and otherwise from a list.
 func (g *gang) pods(ctx context.Context) ([]corev1.Pod, error) {
 	if pods, ok := g.c.grounds[g.place.Name].sight.pods(hash(g.spec.Cluster)); ok {
 		g.count(pods)
@@ -151,7 +151,7 @@ func (g *gang) pods(ctx context.Context) ([]corev1.Pod, error) {
 	return g.list(ctx)
 }
 
-// list asks for them.
+// list lists the gang's pods.
 func (g *gang) list(ctx context.Context) ([]corev1.Pod, error) {
 	pods, err := g.place.pods(ctx, g.c.selector(g.spec.Cluster))
 	g.count(pods)
@@ -167,7 +167,7 @@ func (g *gang) count(pods []corev1.Pod) {
 	}
 }
 
-// lost fails where one of the gang's pods has ended or is about to: whole or nothing.
+// lost fails if one of the gang's pods has ended or is being deleted: all or nothing.
 func (g *gang) lost(pods []corev1.Pod) error {
 	for i := range pods {
 		if state, reason := stateOf(&pods[i]); state == cloud.Terminated || state == cloud.Terminating {
@@ -178,7 +178,7 @@ func (g *gang) lost(pods []corev1.Pod) error {
 	return nil
 }
 
-// make makes the Secret and the pods that are not there yet, held back until all are there.
+// make creates the Secret and the missing pods, which are held back until all exist.
 func (g *gang) make(ctx context.Context, at placing, have []corev1.Pod) error {
 	core := g.place.Client.CoreV1()
 	secret, err := core.Secrets(g.place.Namespace).Create(ctx, g.c.secret(g.spec), metav1.CreateOptions{})
@@ -201,7 +201,7 @@ func (g *gang) make(ctx context.Context, at placing, have []corev1.Pod) error {
 	})
 }
 
-// complete makes those of n pods that are not there. One that somebody else has made meanwhile is there.
+// complete creates those of n pods that are missing. It is not an error if another process creates one in the meantime.
 func complete(n int, have []corev1.Pod, name func(int) string, create func(int) error) error {
 	there := map[string]bool{}
 	for i := range have {
@@ -218,12 +218,12 @@ func complete(n int, have []corev1.Pod, name func(int) string, create func(int) 
 	})
 }
 
-// await waits until all pods have a node. It fails with Capacity and the scheduler's words when for too long no
-// other pod has got one. How long that is, what nodes have by then says: see outlook.
+// await waits until all pods have a node. It fails with Capacity and the scheduler's message if no further pod has
+// got one for too long. How long that is depends on what the nodes have: see outlook.
 func (g *gang) await(ctx context.Context, hope outlook) error {
 	began := time.Now()
 	last, bound, looked := began, g.bound, began
-	var hopeless time.Time // since when there has been nothing to hope for
+	var hopeless time.Time // since when the outlook has been full
 	for {
 		pods, err := g.pods(ctx)
 		if err != nil {
@@ -254,10 +254,11 @@ func (g *gang) await(ctx context.Context, hope outlook) error {
 				hopeless = looked
 			}
 		}
-		// One look may see what others are just giving back: a gang that had hope is given up after two.
+		// A single look may miss what others are just giving back: a gang with a good outlook is given up after two
+		// looks.
 		settled := hopeless.IsZero() || time.Since(hopeless) >= g.c.cfg.BindWithin/2
 		if waited >= g.patience(said, hope) && settled {
-			said = cmp.Or(g.heldBack(ctx), said, "the scheduler has not said why")
+			said = cmp.Or(g.heldBack(ctx), said, "the scheduler gives no reason")
 			return fail(cloud.Capacity, codeUnbound, "%d of %d pods have a node on %s after %s: %s", g.bound,
 				g.spec.Nodes, g.place.Name, time.Since(began).Round(time.Second), said)
 		}
@@ -267,7 +268,7 @@ func (g *gang) await(ctx context.Context, hope outlook) error {
 	}
 }
 
-// refusal is why the scheduler has not bound a pod, in its own words; empty where it has not said.
+// refusal returns the scheduler's message why it has not bound a pod; empty if it gives none.
 func (g *gang) refusal(pods []corev1.Pod) string {
 	for i := range pods {
 		c := condition(&pods[i], corev1.PodScheduled)
@@ -278,7 +279,7 @@ func (g *gang) refusal(pods []corev1.Pod) string {
 	return ""
 }
 
-// started waits for a time until every container runs: what image cannot be had is known then.
+// started waits for up to StartWithin until every container runs; images that cannot be pulled show in that time.
 func (g *gang) started(ctx context.Context) ([]corev1.Pod, error) {
 	began := time.Now()
 	for {
@@ -293,7 +294,7 @@ func (g *gang) started(ctx context.Context) ([]corev1.Pod, error) {
 		for i := range pods {
 			if why, own := refusedImage(&pods[i]); why != "" {
 				kind := cloud.Invalid
-				if own || g.spec.Container == "" { // the deployment's: no fault of the task
+				if own || g.spec.Container == "" { // the deployment's image: not the task's fault
 					kind = cloud.Quota
 				}
 				return nil, fail(kind, codeImage, "pod %s: %s", pods[i].Name, why)
@@ -311,8 +312,8 @@ func (g *gang) started(ctx context.Context) ([]corev1.Pod, error) {
 	}
 }
 
-// refusedImage says why a container of a pod cannot start whatever time passes; empty where it may. init says that it
-// is the one that fetches the agent.
+// refusedImage returns why a container of a pod can never start; empty if it may. init is true for the container that
+// fetches the agent.
 func refusedImage(p *corev1.Pod) (why string, init bool) {
 	for i, list := range [][]corev1.ContainerStatus{p.Status.InitContainerStatuses, p.Status.ContainerStatuses} {
 		for _, s := range list {
@@ -329,7 +330,7 @@ func refusedImage(p *corev1.Pod) (why string, init bool) {
 	return "", false
 }
 
-// withdraw removes what a launch that failed has made, whatever has become of its caller.
+// withdraw removes what a failed launch has made, even if its caller's context has ended.
 func (g *gang) withdraw(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoWithin)
 	defer cancel()

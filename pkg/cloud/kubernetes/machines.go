@@ -17,10 +17,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
 
-// listPage is how many objects one call asks for.
+// listPage is the number of objects that one call asks for.
 const listPage = 500
 
-// pods lists pods of a place's namespace.
+// pods lists pods in a place's namespace.
 func (p *Place) pods(ctx context.Context, selector string) ([]corev1.Pod, error) {
 	return p.listPods(ctx, p.Namespace, metav1.ListOptions{LabelSelector: selector, Limit: listPage})
 }
@@ -30,13 +30,13 @@ func (p *Place) listPods(ctx context.Context, namespace string, o metav1.ListOpt
 	return all, err
 }
 
-// podsAt lists pods, and says which version of the list it is.
+// podsAt lists pods, and returns the list's version.
 func (p *Place) podsAt(ctx context.Context, namespace string, o metav1.ListOptions) (all []corev1.Pod, version string,
 	err error,
 ) {
 	for {
 		list, err := p.Client.CoreV1().Pods(namespace).List(ctx, o)
-		if apierrors.IsResourceExpired(err) && o.Continue != "" { // the list has changed too much meanwhile
+		if apierrors.IsResourceExpired(err) && o.Continue != "" { // the list's version is too old: start again
 			all, o.Continue = nil, ""
 			continue
 		}
@@ -50,7 +50,7 @@ func (p *Place) podsAt(ctx context.Context, namespace string, o metav1.ListOptio
 	}
 }
 
-// listNodes lists all nodes, and says which version of the list it is.
+// listNodes lists all nodes, and returns the list's version.
 func (p *Place) listNodes(ctx context.Context) (all []corev1.Node, version string, err error) {
 	for o := (metav1.ListOptions{Limit: listPage}); ; {
 		list, err := p.Client.CoreV1().Nodes().List(ctx, o)
@@ -98,14 +98,14 @@ func byRank(all []cloud.Machine) []cloud.Machine {
 // Terminate implements cloud.Cloud.
 func (c *Cloud) Terminate(ctx context.Context, cluster string) error {
 	if !driver.ValidCluster(cluster) {
-		return nil // there never was one
+		return nil // no cluster can have this name
 	}
 	release, err := driver.End(ctx, c.graves, &c.locks, cluster)
 	if err != nil {
 		return Typed(err)
 	}
 	defer release()
-	// A cluster is in one place. Where it was found, it does not matter what others did not answer.
+	// A cluster is in one place. Once it is found, errors of other places do not matter.
 	places := c.places(cluster)
 	silent := make([]error, len(places))
 	var found atomic.Bool
@@ -124,8 +124,8 @@ func (c *Cloud) Terminate(ctx context.Context, cluster string) error {
 	return errors.Join(silent...)
 }
 
-// remove ends a cluster's pods and removes its Secret. By then its agents have nothing left to do: they get the word
-// that they are to end, and a moment. It returns how many pods there were.
+// remove deletes a cluster's pods and its Secret. At that time the agents have nothing left to do, so they get only a
+// short grace period. It returns how many pods there were.
 func (c *Cloud) remove(ctx context.Context, p *Place, cluster string) (int, error) {
 	const moment = 2 // seconds
 	core := p.Client.CoreV1()
@@ -145,9 +145,9 @@ func (c *Cloud) remove(ctx context.Context, p *Place, cluster string) (int, erro
 		gone(core.Secrets(p.Namespace).Delete(ctx, c.groupName(cluster), metav1.DeleteOptions{})))
 }
 
-// gone is no failure to remove what is not there.
+// gone returns nil for the error of removing what does not exist.
 func gone(err error) error {
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // a conflict: another pod has its name by now
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // a conflict: a new pod has this name
 		return nil
 	}
 	return err

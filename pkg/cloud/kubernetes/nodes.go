@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Labels of nodes. The first of each list that a node has counts.
+// Labels of nodes. The first label of each list that a node has is used.
 var (
 	typeLabels        = []string{corev1.LabelInstanceTypeStable, corev1.LabelInstanceType}
 	zoneLabels        = []string{corev1.LabelTopologyZone, corev1.LabelFailureDomainBetaZone}
@@ -21,35 +21,36 @@ var (
 	}
 )
 
-// spotLabels say that a node may be taken by the cloud that it is of.
+// spotLabels mean that the node's cloud may interrupt it.
 var spotLabels = map[string]string{
 	"karpenter.sh/capacity-type": "spot", "eks.amazonaws.com/capacityType": "SPOT",
 	"cloud.google.com/gke-spot": "true", "cloud.google.com/gke-preemptible": "true",
 	"kubernetes.azure.com/scalesetpriority": "spot", "tradewind.dev/spot": "true",
 }
 
-// GPU is the resource by which NVIDIA's device plugin offers whole devices.
+// GPU is the resource for whole devices of NVIDIA's device plugin.
 const GPU corev1.ResourceName = "nvidia.com/gpu"
 
-// Node is what the driver knows of a node, or of one that a pool could grow by.
+// Node describes a node, or one that a pool could add.
 type Node struct {
-	Name        string `json:"-"` // empty: it could come
+	Name        string `json:"-"` // empty: it does not exist yet
 	Type        string `json:"type"`
-	Region      string `json:"region,omitempty"` // of the cloud that it is of
+	Region      string `json:"region,omitempty"` // in the node's cloud
 	Zone        string `json:"zone,omitempty"`
-	Provider    string `json:"-"` // the cloud that it is of, as the catalogue calls it; empty is not known
+	Provider    string `json:"-"` // the node's cloud, by its name in the catalogue; empty is unknown
 	Arch        string `json:"arch,omitempty"`
-	Accelerator string `json:"accelerator,omitempty"` // as the label has it
+	Accelerator string `json:"accelerator,omitempty"` // value of the label
 	Spot        bool   `json:"spot,omitempty"`
-	Whole       Room   `json:"whole"` // what pods can be given
+	Whole       Room   `json:"whole"` // allocatable to pods
 	Free        Room   `json:"-"`
-	// Part is which parts of GPUs its GPUs are, where a device plugin offers parts: "shared", or MIG's "mig-1g.10gb".
-	// Such a node is in lists once for each, and once more where it has whole ones. OfGPU is what one is of a GPU.
+	// Part is the kind of GPU parts, if a device plugin offers parts: "shared", or MIG's "mig-1g.10gb". A node with
+	// parts is listed once for each kind, and once more if it has whole GPUs. OfGPU is the share of a GPU that one
+	// part is.
 	Part  string  `json:"part,omitempty"`
 	OfGPU float64 `json:"ofGPU,omitempty"`
 }
 
-// Room is what pods take of a node.
+// Room is the resources that pods use on a node.
 type Room struct {
 	MilliCPU int64 `json:"milliCPU"`
 	Bytes    int64 `json:"bytes"`
@@ -72,13 +73,13 @@ func roomOf(list corev1.ResourceList) Room {
 	}
 }
 
-// use is what pods take of a node; shares are parts of GPUs, by the name of their resource.
+// use is the resources that pods use on a node; shares are parts of GPUs, by the name of their resource.
 type use struct {
 	Room
 	shares map[corev1.ResourceName]int64
 }
 
-// plus adds what another takes, or takes it away where sign is -1.
+// plus adds v, or subtracts it if sign is -1.
 func (u use) plus(v use, sign int64) use {
 	u.MilliCPU, u.Bytes = u.MilliCPU+sign*v.MilliCPU, u.Bytes+sign*v.Bytes
 	u.GPUs, u.Pods = u.GPUs+sign*v.GPUs, u.Pods+sign*v.Pods
@@ -94,7 +95,8 @@ func (u use) plus(v use, sign int64) use {
 	return u
 }
 
-// takes is what a pod asks of its node: the sum of its containers, or the largest that one of its init containers asks.
+// takes returns what a pod requests of its node: the sum of its containers, or the largest request of an init
+// container.
 func takes(p *corev1.Pod) use {
 	sum := use{Room: Room{Pods: 1}}
 	for i := range p.Spec.Containers {
@@ -114,7 +116,7 @@ func takes(p *corev1.Pod) use {
 	return sum
 }
 
-// request is what a shape's container asks for.
+// request returns the resource request of a shape's container.
 func (s Shape) request() corev1.ResourceList {
 	list := corev1.ResourceList{
 		corev1.ResourceCPU:    *resource.NewMilliQuantity(int64(s.VCPU*1000), resource.DecimalSI),
@@ -135,12 +137,12 @@ func first(labels map[string]string, names []string) string {
 	return ""
 }
 
-// isOn says whether a pod takes anything of its node.
+// isOn reports whether a pod uses resources of a node.
 func isOn(p *corev1.Pod) bool {
 	return p.Spec.NodeName != "" && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed
 }
 
-// usedBy is what pods take of each node.
+// usedBy returns what pods use on each node.
 func usedBy(pods []corev1.Pod) map[string]use {
 	used := map[string]use{}
 	for i := range pods {
@@ -151,8 +153,8 @@ func usedBy(pods []corev1.Pod) map[string]use {
 	return used
 }
 
-// readNodes makes of a cluster's nodes, and of what is used of each, what can be bought on them. Nodes that take no new
-// pods, are not ready or have a taint that pods of ours do not tolerate are left out.
+// readNodes converts a cluster's nodes, and what is used on each, to what can be bought on them. It omits nodes that
+// accept no new pods, are not ready, or have a taint that our pods do not tolerate.
 func readNodes(nodes []*corev1.Node, used map[string]use, tolerations []corev1.Toleration) []Node {
 	var found []Node
 	for _, n := range nodes {
@@ -201,13 +203,13 @@ func spot(labels map[string]string) bool {
 	return false
 }
 
-// provider is the catalogue's name of the cloud that a node's provider ID is of: aws:///us-east-1a/i-0123.
+// provider returns the catalogue's name of a node's cloud from its provider ID: aws:///us-east-1a/i-0123.
 func provider(id string) string {
 	scheme, _, _ := strings.Cut(id, "://")
 	return map[string]string{"aws": "aws", "gce": "gcp", "azure": "azure"}[scheme]
 }
 
-// repels says whether a taint keeps pods away that tolerate no more than these.
+// repels reports whether a taint keeps pods with these tolerations away.
 func repels(taints []corev1.Taint, tolerations []corev1.Toleration) bool {
 	for i := range taints {
 		t := &taints[i]
@@ -229,7 +231,7 @@ func tolerates(l *corev1.Toleration, t *corev1.Taint) bool {
 	return l.Operator == corev1.TolerationOpExists || l.Key != "" && l.Value == t.Value
 }
 
-// plainName makes of a label's value a name that the catalogue takes.
+// plainName replaces the characters of a label's value that the catalogue does not accept.
 func plainName(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '_' || r == '-' {
@@ -239,12 +241,13 @@ func plainName(s string) string {
 	}, s)
 }
 
-// suits says whether a pod of an offer may run on a node.
+// suits reports whether a pod of an offer may run on a node.
 func (n *Node) suits(s Shape, zone string, spot bool) bool {
 	return n.Type == s.Node && n.Part == s.Part && (zone == "" || n.Zone == zone) && n.Spot == spot
 }
 
-// take says how many of count pods find room on the nodes, each node filled before the next, and takes the room.
+// take places up to count pods on the nodes, filling one node after the other, and returns how many fit. It deducts
+// their room.
 func take(nodes []Node, s Shape, zone string, spot bool, count int) (placed int) {
 	want := s.room()
 	for i := range nodes {

@@ -13,33 +13,33 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
 
-// A scheduler binds one pod after the other. Were the pods of ten gangs let go at once, it would take them in turn, and
-// each gang would hold nodes with some of its pods until all ten are through. So gangs pass one after the other, and
-// only as many at once as keep the scheduler busy.
+// A scheduler binds one pod after the other. If the pods of ten gangs were released at the same time, it would
+// alternate between them, and each gang would hold nodes with some of its pods until all ten are bound. So gangs pass
+// one after the other, and only enough at a time to keep the scheduler busy.
 const (
-	// bindingAtOnce is how many pods of a place wait for the scheduler at once. A larger gang passes alone.
+	// bindingAtOnce is the maximum number of pods in a place that wait for the scheduler. A larger gang passes alone.
 	bindingAtOnce = 128
-	// passWithin is how long a gang keeps others from passing: one that the scheduler finds no node for waits longer.
+	// passWithin is how long a gang keeps others from passing; a gang without nodes waits longer, but others pass.
 	passWithin = 5 * time.Second
 )
 
-// pass waits until the gang may go, and lets its pods go. The next one does when this one leaves, or has had
+// pass waits for the gang's turn, and releases its pods. The next gang passes when this one leaves, or after
 // passWithin.
 func (g *gang) pass(ctx context.Context) error {
-	if err := g.enter(ctx); err != nil || g.place.Gang.foreign() { // others' pods have not been held back
+	if err := g.enter(ctx); err != nil || g.place.Gang.foreign() { // these pods have no gates of ours
 		return err
 	}
 	return g.release(ctx)
 }
 
-// enter waits until the gang may go. One that has entered does not wait again.
+// enter waits for the gang's turn. A gang that has entered does not wait again.
 func (g *gang) enter(ctx context.Context) error {
 	if g.entered != nil {
 		return nil
 	}
 	gate, n := g.c.grounds[g.place.Name].gate, min(int64(g.spec.Nodes), bindingAtOnce)
 	if g.place.Gang.foreign() {
-		n = 0 // its scheduler binds it at once
+		n = 0 // its scheduler binds the whole gang at once
 	}
 	if err := gate.Acquire(ctx, n); err != nil {
 		return err
@@ -56,15 +56,15 @@ func (g *gang) enter(ctx context.Context) error {
 	return nil
 }
 
-// taken says that nobody has to wait for the gang to take what it was promised.
+// taken reports that the gang has taken its promised room, so that no one waits for it any more.
 func (g *gang) taken() {
 	if g.through != nil {
 		g.through()
 	}
 }
 
-// follow waits until those that were promised room before have taken it. Placeholders that came earlier would be in
-// their places.
+// follow waits until the gangs that were promised room earlier have taken it. Otherwise placeholders could get their
+// places.
 func (g *gang) follow(ctx context.Context) error {
 	for _, through := range g.before {
 		select {
@@ -76,7 +76,7 @@ func (g *gang) follow(ctx context.Context) error {
 	return nil
 }
 
-// leave says that the gang has its nodes, or is given up.
+// leave ends the gang's turn: it has its nodes, or has failed.
 func (g *gang) leave() {
 	if g.entered != nil {
 		g.entered()
@@ -84,10 +84,10 @@ func (g *gang) leave() {
 	g.taken()
 }
 
-// ungate takes the gates away.
+// ungate is the patch that removes the gates.
 var ungate = []byte(`{"spec":{"schedulingGates":null}}`)
 
-// release lets the pods go.
+// release removes the gates of the gang's pods.
 func (g *gang) release(ctx context.Context) error {
 	return driver.Each(g.spec.Nodes, callsAtOnce, func(rank int) error {
 		name := g.c.podName(g.spec.Cluster, rank)
@@ -95,7 +95,7 @@ func (g *gang) release(ctx context.Context) error {
 		_, err := g.place.Client.CoreV1().Pods(g.place.Namespace).Patch(ctx, name, types.MergePatchType, ungate,
 			metav1.PatchOptions{})
 		if apierrors.IsNotFound(err) {
-			return fail(cloud.Transient, driver.CodeLost, "pod %s of cluster %s is gone", name, g.spec.Cluster)
+			return fail(cloud.Transient, driver.CodeLost, "pod %s of cluster %s does not exist", name, g.spec.Cluster)
 		}
 		return err
 	})

@@ -17,12 +17,12 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
 
-// fetch is what the init container does.
+// fetch is the script of the init container.
 //
 //go:embed fetch.sh
 var fetch string
 
-// Where things are in a pod. All of it is one volume that goes with the pod, but for the token.
+// Paths in a pod. Everything except the token is on one volume that is removed with the pod.
 const (
 	home      = "/tradewind"
 	bootDir   = home + "-boot"
@@ -34,13 +34,13 @@ const (
 // unprivileged is the user of pods that do not run as root.
 const unprivileged int64 = 10001
 
-// zoneLabel and typeLabel choose nodes.
+// typeLabel and zoneLabel select nodes.
 const (
 	typeLabel = corev1.LabelInstanceTypeStable
 	zoneLabel = corev1.LabelTopologyZone
 )
 
-// secret holds the tokens of a cluster's ranks. Each pod sees its own alone.
+// secret holds the tokens of a cluster's ranks. Each pod can read only its own.
 func (c *Cloud) secret(spec cloud.LaunchSpec) *corev1.Secret {
 	tokens := map[string][]byte{}
 	for rank, t := range spec.Bootstrap.Tokens {
@@ -60,7 +60,7 @@ func (c *Cloud) labels(cluster string) map[string]string {
 	}
 }
 
-// pod is the one of a rank.
+// pod returns the pod of a rank.
 func (c *Cloud) pod(spec cloud.LaunchSpec, s Shape, arch string, rank int) (*corev1.Pod, error) {
 	agent, ok := c.cfg.Agents[arch]
 	if !ok {
@@ -84,7 +84,7 @@ func (c *Cloud) pod(spec cloud.LaunchSpec, s Shape, arch string, rank int) (*cor
 			Name: c.podName(spec.Cluster, rank), Labels: labels,
 			Annotations: map[string]string{
 				noteCluster: spec.Cluster, noteOffer: string(offer),
-				"cluster-autoscaler.kubernetes.io/safe-to-evict": "true", // it is saved and goes on elsewhere
+				"cluster-autoscaler.kubernetes.io/safe-to-evict": "true", // its work is saved and resumed elsewhere
 			},
 		},
 		Spec: corev1.PodSpec{
@@ -117,7 +117,7 @@ func (c *Cloud) pod(spec cloud.LaunchSpec, s Shape, arch string, rank int) (*cor
 	return p, nil
 }
 
-// imageOf is the image that a task runs in.
+// imageOf returns the image in which a task runs.
 func imageOf(spec cloud.LaunchSpec, otherwise string) string {
 	if spec.Container != "" {
 		return spec.Container
@@ -125,7 +125,7 @@ func imageOf(spec cloud.LaunchSpec, otherwise string) string {
 	return otherwise
 }
 
-// small is what fetching the agent takes of what the pod has anyway.
+// small returns the resources for fetching the agent, which are within those of the pod.
 func small(s Shape) corev1.ResourceRequirements {
 	s.GPUs = 0
 	return corev1.ResourceRequirements{Requests: s.request(), Limits: s.request()}
@@ -138,7 +138,7 @@ func mounts() []corev1.VolumeMount {
 	}
 }
 
-// taskMounts are those of the task's container, whose agent proves which pod it is in.
+// taskMounts are the mounts of the task's container, whose agent proves the pod's identity.
 func (c *Cloud) taskMounts() []corev1.VolumeMount {
 	if c.cfg.Audience == "" {
 		return mounts()
@@ -146,10 +146,10 @@ func (c *Cloud) taskMounts() []corev1.VolumeMount {
 	return append(mounts(), corev1.VolumeMount{Name: "proof", MountPath: proofDir, ReadOnly: true})
 }
 
-// proofFor is how long a token is good, in seconds: the least that API servers allow. The kubelet renews it.
+// proofFor is how long a token is valid, in seconds: the minimum that API servers allow. The kubelet renews it.
 const proofFor int64 = 600
 
-// proof has the kubelet make a token of the pod for the broker's address. No API server takes it for its own.
+// proof makes the kubelet create a token of the pod for the broker's address. API servers do not accept that token.
 func (c *Cloud) proof() corev1.Volume {
 	return corev1.Volume{Name: "proof", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
 		DefaultMode: new(int32(0o440)), Sources: []corev1.VolumeProjection{{
@@ -179,7 +179,7 @@ func (c *Cloud) volumes(spec cloud.LaunchSpec, s Shape, rank int) []corev1.Volum
 	return all
 }
 
-// environment is the agent's. Which pod it is and where others reach it only the cluster knows.
+// environment is the agent's environment. Only the cluster knows the pod's ID and address.
 func (c *Cloud) environment(spec cloud.LaunchSpec) []corev1.EnvVar {
 	of := func(path string) *corev1.EnvVarSource {
 		return &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: path}}
@@ -224,7 +224,7 @@ func (c *Cloud) containerSecurity() *corev1.SecurityContext {
 	return s
 }
 
-// lostFor is how long a pod stays on a node that does not answer: then the work goes on elsewhere.
+// lostFor is how long a pod stays on a node that does not answer, in seconds; then its work resumes elsewhere.
 const lostFor int64 = 30
 
 func (c *Cloud) tolerations(s Shape) []corev1.Toleration {
@@ -241,7 +241,7 @@ func (c *Cloud) tolerations(s Shape) []corev1.Toleration {
 	return all
 }
 
-// affinity chooses the nodes of an offer: their type and zone, and spot nodes or others.
+// affinity selects the nodes of an offer: their type and zone, and whether they are spot nodes.
 func affinity(s Shape, zone string, onSpot bool) *corev1.Affinity {
 	var of []corev1.NodeSelectorRequirement
 	is := func(key string, op corev1.NodeSelectorOperator, value string) corev1.NodeSelectorRequirement {
@@ -270,14 +270,14 @@ func affinity(s Shape, zone string, onSpot bool) *corev1.Affinity {
 	}}
 }
 
-// labelValue makes a label's value of a text, empty where there is none in it.
+// labelValue converts a text to a label's value; empty if nothing usable remains.
 func labelValue(text string) string {
 	const most = 63
 	v := plainName(text)
 	return strings.Trim(v[:min(len(v), most)], "-_.")
 }
 
-// machine reads a pod of ours; ok is false for one that is not.
+// machine converts a pod of the deployment; ok is false for other pods.
 func (c *Cloud) machine(p *corev1.Pod) (m cloud.Machine, ok bool) {
 	cluster := p.Annotations[noteCluster]
 	rank, err := strconv.Atoi(p.Labels[labelRank])
@@ -292,7 +292,7 @@ func (c *Cloud) machine(p *corev1.Pod) (m cloud.Machine, ok bool) {
 	return m, true
 }
 
-// stateOf is a pod's state as a machine, and why it ended where nobody asked it to.
+// stateOf returns a pod's state as a machine, and why it ended without a request.
 func stateOf(p *corev1.Pod) (state cloud.State, reason string) {
 	switch {
 	case p.Status.Phase == corev1.PodSucceeded:
@@ -307,7 +307,7 @@ func stateOf(p *corev1.Pod) (state cloud.State, reason string) {
 	return cloud.Pending, ""
 }
 
-// endOf says why a pod has failed, in the cluster's own words.
+// endOf returns why a pod has failed, as the cluster reports it.
 func endOf(p *corev1.Pod) string {
 	if c := condition(p, corev1.DisruptionTarget); c != nil && c.Status == corev1.ConditionTrue {
 		return c.Reason

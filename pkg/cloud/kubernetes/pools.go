@@ -11,12 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// nodePools are Karpenter's, "NodePool" of karpenter.sh/v1.
+// nodePools are Karpenter's pools, "NodePool" of karpenter.sh/v1.
 var nodePools = schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1", Resource: "nodepools"}
 
-// growing are the pools that could grow: those of the settings, and Karpenter's where the cluster has it and the broker
-// may read them. A NodePool says which types of nodes it makes; how large they are is known from nodes of that type, or
-// else from the settings.
+// growing returns the pools that can grow: those from the settings, and Karpenter's if the cluster has it and the
+// broker may read them. A NodePool lists the types of nodes that it makes; their sizes are taken from existing nodes
+// of that type, otherwise from the settings.
 func (p *Place) growing(ctx context.Context) ([]Pool, error) {
 	pools := slices.Clone(p.Pools)
 	for i := range pools {
@@ -46,10 +46,10 @@ func (p *Place) growing(ctx context.Context) ([]Pool, error) {
 	return pools, nil
 }
 
-// maxPods is kubelet's default of pods to a node.
+// maxPods is the kubelet's default maximum of pods per node.
 const maxPods = 110
 
-// sizesOf is what a node of each type can be given, where one is there or the settings tell.
+// sizesOf returns what a node of each type offers, from existing nodes and the settings.
 func sizesOf(nodes []corev1.Node, told []Pool) map[string]Node {
 	sizes := map[string]Node{}
 	for _, p := range told {
@@ -66,7 +66,7 @@ func sizesOf(nodes []corev1.Node, told []Pool) map[string]Node {
 	return sizes
 }
 
-// karpenter reads a NodePool: a pool for every type, zone and capacity type that its requirements name.
+// karpenter converts a NodePool: one pool for every type, zone and capacity type that its requirements name.
 func karpenter(pool *unstructured.Unstructured, sizes map[string]Node) (found []Pool) {
 	requirements, _, _ := unstructured.NestedSlice(pool.Object, "spec", "template", "spec", "requirements")
 	in := map[string][]string{}
@@ -104,17 +104,16 @@ func karpenter(pool *unstructured.Unstructured, sizes map[string]Node) (found []
 	return found
 }
 
-// scaleUps are the events by which autoscalers say that they make a node for a pod: cluster-autoscaler's and
-// Karpenter's.
+// scaleUps are the reasons of events by which cluster-autoscaler and Karpenter report that they make a node for a pod.
 var scaleUps = []string{"TriggeredScaleUp", "Nominated"}
 
-// scalingUp says whether an autoscaler has told that it makes nodes for one of the pods.
+// scalingUp reports whether an autoscaler makes a node for one of the pods.
 func (p *Place) scalingUp(ctx context.Context, pods []corev1.Pod) bool {
 	events, err := p.Client.CoreV1().Events(p.Namespace).List(ctx, metav1.ListOptions{
 		FieldSelector: "involvedObject.kind=Pod", Limit: listPage,
 	})
 	if err != nil {
-		return false // without the right to read events there is none to go by
+		return false // without the right to read events, assume none
 	}
 	for i := range events.Items {
 		e := &events.Items[i]

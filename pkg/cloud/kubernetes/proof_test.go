@@ -18,9 +18,9 @@ import (
 
 const broker = "https://broker.example"
 
-// TestAPodProvesWhichOneItIs has the real API server sign what a pod's kubelet asks it for, and checks it with what any
-// service account may read of that API server.
-func TestAPodProvesWhichOneItIs(t *testing.T) {
+// The real API server signs the token that a pod's kubelet would request, and the token is verified with keys that
+// any service account may read from that API server.
+func TestPodProvesIdentity(t *testing.T) {
 	w := newWorld(t, large("big"))
 	w.cfg.Audience = broker
 	w.driver = kubernetes.New(w.cfg)
@@ -32,7 +32,7 @@ func TestAPodProvesWhichOneItIs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// An account without any role, as the deployed broker has no other right to it.
+	// An account without any role, because the deployed broker has no other right to the keys.
 	plain := rest.CopyConfig(w.cluster.Config)
 	plain.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + namespace + ":nobody",
 		Groups: []string{"system:serviceaccounts", "system:authenticated"}}
@@ -63,10 +63,10 @@ func TestAPodProvesWhichOneItIs(t *testing.T) {
 	}
 	for _, m := range machines {
 		if !proved[m.ID] {
-			t.Errorf("nobody proves to be %s: %v", m.ID, proved)
+			t.Errorf("no pod proves to be %s: %v", m.ID, proved)
 		}
 	}
-	// Nor can the task do anything with it at the API server.
+	// The task cannot use the token at the API server.
 	of := rest.AnonymousClientConfig(w.cluster.Config)
 	of.BearerToken = w.token(&pods.Items[0], broker)
 	intruder, err := k8s.NewForConfig(of)
@@ -76,14 +76,14 @@ func TestAPodProvesWhichOneItIs(t *testing.T) {
 	_, err = intruder.AuthenticationV1().SelfSubjectReviews().Create(t.Context(),
 		&authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 	if err == nil || !strings.Contains(err.Error(), "Unauthorized") {
-		t.Errorf("the API server takes the broker's token: %v", err)
+		t.Errorf("the API server accepts the broker's token: %v", err)
 	}
 	if r, err := w.driver.Check(t.Context()); err != nil || len(r.Missing) > 0 {
 		t.Errorf("%+v, %v", r.Missing, err)
 	}
 }
 
-// tokenOf is the token that a pod's task finds, and no other.
+// tokenOf returns the only token that a pod's task finds.
 func tokenOf(t *testing.T, p *corev1.Pod) (found *corev1.ServiceAccountTokenProjection) {
 	t.Helper()
 	for _, v := range p.Spec.Volumes {
@@ -103,7 +103,7 @@ func tokenOf(t *testing.T, p *corev1.Pod) (found *corev1.ServiceAccountTokenProj
 	return found
 }
 
-// token has the API server make one of a pod, as its kubelet does.
+// token makes the API server create a token of a pod, as its kubelet does.
 func (w *world) token(p *corev1.Pod, audience string) string {
 	w.Helper()
 	ask := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{

@@ -15,20 +15,21 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// grounds are what this process knows of a place beside what its API server says: what it has promised.
+// grounds is what this process knows of a place in addition to what its API server reports: the room that it has
+// promised.
 type grounds struct {
 	sight sight
-	// turn is held by who looks for room and promises it to a gang, so that no two gangs are promised the same.
+	// turn is held while looking for room and promising it to a gang, so that two gangs are not promised the same room.
 	turn     chan struct{}
 	promised map[string]promise  // by cluster's label
-	calls    chan struct{}       // those under way that make and release pods
-	gate     *semaphore.Weighted // pods that have been let go and have no node yet
+	calls    chan struct{}       // calls in progress that create and release pods
+	gate     *semaphore.Weighted // released pods that have no node yet
 
-	mu      sync.Mutex     // of pending
-	pending map[string]int // placeholders without a node, by the cluster that they are for
+	mu      sync.Mutex     // guards pending
+	pending map[string]int // placeholders without a node, by their cluster
 }
 
-// promise is room that a gang was found: its pods have been let go, and not all have a node yet.
+// promise is room that was found for a gang whose pods do not all have a node yet.
 type promise struct {
 	shape Shape
 	zone  string
@@ -36,12 +37,13 @@ type promise struct {
 	pods  int
 	room  string // label of its placeholders
 
-	// through is closed when its pods have nodes, or have had their time. It is nil of a gang that waits for new nodes.
+	// through is closed when its pods have nodes, or passWithin has passed. It is nil for a gang that waits for new
+	// nodes.
 	through chan struct{}
 }
 
-// left is how many of its pods have neither a node nor a placeholder that has one. What those take that have, nodes do
-// not have free: both have to be known of one moment.
+// left returns how many of its pods have neither a node nor a placeholder with a node. Pods and placeholders with
+// nodes already reduce the nodes' free room, so bound and the nodes must be from the same moment.
 func (p *promise) left(cluster string, bound map[string]int) int {
 	return max(0, p.pods-bound[cluster]-bound[p.room])
 }
@@ -52,7 +54,7 @@ func newGrounds() *grounds {
 		pending: map[string]int{}}
 }
 
-// waits notes how many of a cluster's placeholders have no node.
+// waits records how many of a cluster's placeholders have no node.
 func (gr *grounds) waits(cluster string, n int) {
 	gr.mu.Lock()
 	defer gr.mu.Unlock()
@@ -61,20 +63,20 @@ func (gr *grounds) waits(cluster string, n int) {
 	}
 }
 
-// quiet says that no placeholder waits for a node.
+// quiet reports whether no placeholder waits for a node.
 func (gr *grounds) quiet() bool {
 	gr.mu.Lock()
 	defer gr.mu.Unlock()
 	return len(gr.pending) == 0
 }
 
-// call waits until fewer than placeAtOnce calls are under way.
+// call waits until fewer than placeAtOnce calls are in progress.
 func (gr *grounds) call() (done func()) {
 	gr.calls <- struct{}{}
 	return func() { <-gr.calls }
 }
 
-// take waits for its turn.
+// take waits for the turn.
 func (gr *grounds) take(ctx context.Context) (release func(), err error) {
 	select {
 	case gr.turn <- struct{}{}:
@@ -84,17 +86,17 @@ func (gr *grounds) take(ctx context.Context) (release func(), err error) {
 	}
 }
 
-// forget is for a gang whose pods all have a node, or are withdrawn.
+// forget removes the promise of a gang whose pods all have a node, or are withdrawn.
 func (gr *grounds) forget(cluster string) {
 	gr.turn <- struct{}{}
 	delete(gr.promised, hash(cluster))
 	<-gr.turn
 }
 
-// look is what nodes have, and how many pods of each cluster of the deployment's have one, and how many placeholders,
-// by their labels: by what Watch has heard, else from lists.
+// look returns what the nodes have, and, by label, how many pods of each of the deployment's clusters and how many
+// placeholders have a node. The data is from Watch if possible, otherwise from lists.
 //
-// all says that everybody's pods are known, not the broker's alone.
+// all is true if the pods of all users are known, not only the broker's.
 func (c *Cloud) look(ctx context.Context, p *Place) (nodes []Node, bound map[string]int, all bool, err error) {
 	if nodes, bound, all, ok := c.grounds[p.Name].sight.look(c.cfg.Tolerations); ok {
 		return nodes, bound, all, nil
@@ -128,28 +130,28 @@ func (c *Cloud) look(ctx context.Context, p *Place) (nodes []Node, bound map[str
 	return readNodes(there, usedBy(pods), c.cfg.Tolerations), bound, all, nil
 }
 
-// placing is where a gang goes.
+// placing is the result of looking for room for a gang.
 type placing struct {
 	arch string
 	outlook
 }
 
-// outlook is what those pods of a gang have to hope for that have no node yet.
+// outlook is the prospect of those pods of a gang that have no node yet.
 type outlook int
 
 const (
-	// full: there is no room for all of them, and none will come.
+	// full: there is no room for all of them, and no more will come.
 	full outlook = iota
-	// roomy: what nodes have free is enough. Where the scheduler says otherwise it has looked before, or knows more.
+	// roomy: the nodes have enough room. If the scheduler says otherwise, it looked earlier, or knows more.
 	roomy
-	// growing: pools that grow will make what is missing. It may be another gang's pods that they grow for: which gets
-	// what is there now, and which new nodes, the scheduler decides.
+	// growing: growing pools will add the missing room. They may grow for another gang; the scheduler decides which
+	// gang gets the existing room, and which the new nodes.
 	growing
 )
 
-// look says what there is to hope for by now.
+// look returns the current outlook.
 func (g *gang) look(ctx context.Context, pods []corev1.Pod) (hope outlook, err error) {
-	if g.place.Gang.own() || g.refusal(pods) != "" { // else it is held back by a queue, not by nodes
+	if g.place.Gang.own() || g.refusal(pods) != "" { // otherwise a queue holds it back, not the nodes
 		release, err := g.c.grounds[g.place.Name].take(ctx)
 		if err != nil {
 			return full, err
@@ -162,19 +164,19 @@ func (g *gang) look(ctx context.Context, pods []corev1.Pod) (hope outlook, err e
 		if err != nil {
 			return full, err
 		}
-		// Others may have taken what the broker may not see; and another scheduler than the cluster's knows more.
+		// Others may have taken what the broker cannot see; and a scheduler other than the cluster's knows more.
 		if hope == roomy && (!all || !g.place.Gang.own()) {
 			hope = full
 		}
 	}
-	if hope == full && g.place.scalingUp(ctx, pods) { // an autoscaler that nobody told the broker of
+	if hope == full && g.place.scalingUp(ctx, pods) { // an autoscaler that is not in the settings
 		hope = growing
 	}
 	return hope, nil
 }
 
-// patience is how long a gang waits while no other pod of it gets a node. A scheduler that has said nothing has not
-// looked yet: one that is busy takes its time, and that is no word about room.
+// patience returns how long a gang waits while no further pod of it gets a node. A scheduler that gives no reason has
+// not looked yet: it may be busy, and that says nothing about room.
 func (g *gang) patience(said string, hope outlook) time.Duration {
 	within := g.c.cfg.BindWithin
 	switch {
@@ -182,14 +184,14 @@ func (g *gang) patience(said string, hope outlook) time.Duration {
 		return g.c.cfg.GrowWithin
 	case said == "" && g.place.Gang.own():
 		return max(within, silentWithin)
-	case hope == roomy && len(g.spec.Rules) == 0: // else it is a rule that nodes with room are against
+	case hope == roomy && len(g.spec.Rules) == 0: // with rules, nodes with room may be forbidden
 		return max(within, againWithin)
 	}
 	return within
 }
 
-// room asks whether the pods that have no node yet fit, and promises the gang what it finds. It fails with Capacity
-// where they do not fit and nothing can grow, unless somebody else binds gangs.
+// room checks whether the pods without a node fit, and promises the gang what it finds. It fails with Capacity if
+// they do not fit and nothing can grow, unless another component binds gangs.
 func (g *gang) room(ctx context.Context) (at placing, err error) {
 	at.arch = "amd64"
 	gr := g.c.grounds[g.place.Name]
@@ -209,7 +211,7 @@ func (g *gang) room(ctx context.Context) (at placing, err error) {
 		}
 	}
 	if !g.place.Gang.own() {
-		return at, nil // whoever schedules gangs there knows whether there is room
+		return at, nil // the gang scheduler there knows whether there is room
 	}
 	for _, p := range gr.promised {
 		if p.through != nil {
@@ -221,7 +223,7 @@ func (g *gang) room(ctx context.Context) (at placing, err error) {
 		return at, err
 	}
 	if at.outlook == full && g.place.Gang.foreign() {
-		return at, nil // it holds none of the room of others while it waits
+		return at, nil // it occupies no room of others while it waits
 	}
 	if at.outlook == full {
 		return at, fail(cloud.Capacity, codeFull, "%d of %d pods of %g CPUs and %s GiB fit on the nodes of %s",
@@ -236,7 +238,7 @@ func (g *gang) room(ctx context.Context) (at placing, err error) {
 	return at, nil
 }
 
-// promise is what the gang is promised.
+// promise returns the promise for the gang.
 func (g *gang) promise() *promise {
 	return &promise{
 		shape: g.shape, zone: g.spec.Offer.Zone, spot: g.spec.Offer.Spot, pods: g.spec.Nodes,
@@ -244,11 +246,11 @@ func (g *gang) promise() *promise {
 	}
 }
 
-// left is how many of the gang's pods are still to be placed.
+// left returns how many of the gang's pods still need a node.
 func (g *gang) left(bound map[string]int) int { return g.promise().left(hash(g.spec.Cluster), bound) }
 
-// outlook says what a gang has to hope for, and how many of the pods that have no node yet would fit, when all that has
-// been promised to others is taken away. The turn is held.
+// outlook returns the prospect of a gang, and how many of its pods without a node would fit, after deducting what was
+// promised to others. The caller holds the turn.
 func (g *gang) outlook(ctx context.Context, nodes []Node, bound map[string]int) (hope outlook, fits int, err error) {
 	gr, wanted := g.c.grounds[g.place.Name], g.left(bound)
 	if fits = g.fits(gr, bound, nodes, nil, wanted); fits >= wanted {
@@ -266,8 +268,8 @@ func (g *gang) outlook(ctx context.Context, nodes []Node, bound map[string]int) 
 
 func (g *gang) suits(n *Node) bool { return n.suits(g.shape, g.spec.Offer.Zone, g.spec.Offer.Spot) }
 
-// fits says how many of wanted pods fit on nodes and on what they could grow by, when all that has been promised to
-// others is taken away.
+// fits returns how many of wanted pods fit on the nodes and on those that could be added, after deducting what was
+// promised to others.
 func (g *gang) fits(gr *grounds, bound map[string]int, nodes, more []Node, wanted int) int {
 	all := append(slices.Clone(nodes), more...)
 	own := hash(g.spec.Cluster)
@@ -279,7 +281,7 @@ func (g *gang) fits(gr *grounds, bound map[string]int, nodes, more []Node, wante
 	return take(all, g.shape, g.spec.Offer.Zone, g.spec.Offer.Spot, wanted)
 }
 
-// more are nodes that could come, enough for the gang and for what is promised to others.
+// more returns nodes that could be added, enough for the gang and for what was promised to others.
 func (g *gang) more(ctx context.Context, nodes []Node, wanted int) (more []Node, err error) {
 	pools, err := g.place.growing(ctx)
 	if err != nil {

@@ -14,9 +14,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/kubernetes"
 )
 
-// Others may be faster between the look for room and the binding. Where a pool can grow, the gang that lost its room is
-// waited for as one is that a pool has to grow for from the beginning.
-func TestAPoolGrowsForAGangThatOthersTookTheRoomOf(t *testing.T) {
+// Other pods may take the room between the check and the binding. If a pool can grow, the launch then waits for it,
+// as for a gang that needed new nodes from the start.
+func TestPoolGrowsForGangThatLostItsRoom(t *testing.T) {
 	small := large("a")
 	small.CPUs, small.GiB = 2, 8
 	w := newWorld(t, small)
@@ -26,7 +26,7 @@ func TestAPoolGrowsForAGangThatOthersTookTheRoomOf(t *testing.T) {
 	}}}
 	var once sync.Once
 	w.observed(func(r *http.Request) {
-		if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/secrets") { // it has found room
+		if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/secrets") { // the launch has found room
 			once.Do(func() { w.squat("a") })
 		}
 	})
@@ -35,10 +35,10 @@ func TestAPoolGrowsForAGangThatOthersTookTheRoomOf(t *testing.T) {
 		_, err := w.driver.Launch(t.Context(), spec("late", 2))
 		done <- err
 	}()
-	w.await("a pod that has no node for longer than gangs wait that nothing grows for", func() bool {
+	w.await("a pod that has waited longer than BindWithin", func() bool {
 		select {
 		case err := <-done:
-			t.Fatalf("it has not waited: %v", err)
+			t.Fatalf("the launch did not wait: %v", err)
 		default:
 		}
 		list, err := w.cluster.Client.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{})
@@ -62,7 +62,7 @@ func TestAPoolGrowsForAGangThatOthersTookTheRoomOf(t *testing.T) {
 	}
 }
 
-// squat has somebody else's pod take a CPU of a node.
+// squat makes another user's pod take a CPU of a node.
 func (w *world) squat(node string) {
 	w.Helper()
 	one := corev1.ResourceList{

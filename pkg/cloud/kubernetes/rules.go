@@ -11,8 +11,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// The labels of pods that rules of placement know them by: of each group that they are in, and of each label that their
-// task has. Names and values are hashed, as a job file allows what a cluster does not.
+// Labels of pods for placement rules: one for each group that a pod is in, and one for each label of its task. Names
+// and values are hashed, because a job file allows characters that a cluster does not.
 const (
 	groupLabel = "group.tradewind.dev/"
 	knownLabel = "label.tradewind.dev/"
@@ -20,18 +20,19 @@ const (
 	marked     = "1"
 )
 
-// topologyKeys are the labels of nodes that say what they have in common on a level.
+// topologyKeys are the labels of nodes for each level of a rule.
 var topologyKeys = map[string]string{
 	"zone": corev1.LabelTopologyZone, "rack": "topology.kubernetes.io/rack", "machine": corev1.LabelHostname,
 }
 
-// keepRules has the scheduler keep a pod to rules. At most so many in one place is a constraint of the topology with
-// more places to come than there are pods: the emptiest then counts as having none, and the skew as how many there are.
+// keepRules adds the placement rules to a pod. A spread rule becomes a topology spread constraint whose MinDomains is
+// larger than any number of pods: the scheduler then counts the emptiest domain as having none, so MaxSkew limits the
+// pods in each domain.
 func keepRules(p *corev1.Pod, spec cloud.LaunchSpec) {
 	for k, v := range spec.KnownBy {
 		p.Labels[knownLabel+hash(k+"="+v)] = marked
 	}
-	everywhere := &metav1.LabelSelector{} // in whatever namespace
+	everywhere := &metav1.LabelSelector{} // all namespaces
 	for _, r := range spec.Rules {
 		switch {
 		case r.Spread != "":
@@ -61,7 +62,7 @@ func keepRules(p *corev1.Pod, spec cloud.LaunchSpec) {
 				p.Spec.Affinity.PodAntiAffinity = apart
 			}
 			known := &metav1.LabelSelector{MatchLabels: map[string]string{knownLabel + hash(k+"="+r.Apart[k]): marked}}
-			if own := p.Labels[jobLabel]; own != "" { // tasks of one job are spread
+			if own := p.Labels[jobLabel]; own != "" { // tasks of the same job do not repel each other
 				known.MatchExpressions = []metav1.LabelSelectorRequirement{
 					{Key: jobLabel, Operator: metav1.LabelSelectorOpNotIn, Values: []string{own}},
 				}

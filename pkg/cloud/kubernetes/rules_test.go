@@ -12,7 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// racked is a node of a rack with room for a few pods.
+// racked is a node in a rack with room for a few pods.
 func racked(name, rack string) kubetest.Node {
 	n := large(name)
 	n.CPUs, n.GiB = 4, 16
@@ -21,7 +21,7 @@ func racked(name, rack string) kubetest.Node {
 	return n
 }
 
-// racksOf are the racks in which the pods of a cluster are, in order.
+// racksOf returns the racks and nodes of a cluster's pods, sorted.
 func (w *world) racksOf(cluster string) (racks, nodes []string) {
 	w.Helper()
 	pods, err := w.cluster.Client.CoreV1().Pods(namespace).List(w.Context(), metav1.ListOptions{})
@@ -43,9 +43,8 @@ func (w *world) racksOf(cluster string) (racks, nodes []string) {
 	return racks, nodes
 }
 
-// TestTheSchedulerKeepsPodsToRules: a real scheduler binds them as rules of placement have it, and what cannot be is
-// capacity refused.
-func TestTheSchedulerKeepsPodsToRules(t *testing.T) {
+// A real scheduler binds pods by placement rules, and a launch that cannot satisfy them fails with Capacity.
+func TestPlacementRules(t *testing.T) {
 	w := newWorld(t, racked("a1", "ra"), racked("a2", "ra"), racked("b1", "rb"), racked("b2", "rb"), racked("c1", "rc"))
 	launch := func(name string, nodes int, job string, knownBy map[string]string, rules ...cloud.Rule) error {
 		s := spec(name, nodes)
@@ -58,17 +57,17 @@ func TestTheSchedulerKeepsPodsToRules(t *testing.T) {
 		t.Fatal(err)
 	}
 	if racks, _ := w.racksOf("spread"); fmt.Sprint(racks) != "[ra rb rc]" {
-		t.Errorf("spread over racks are %v", racks)
+		t.Errorf("pods spread over racks are in %v", racks)
 	}
 	if err := launch("fourth", 1, "j1", nil, one); cloud.KindOf(err) != cloud.Capacity {
-		t.Errorf("a fourth of one group, in three racks: %v", err)
+		t.Errorf("a fourth pod of a group in three racks: %v", err)
 	}
 	pack := cloud.Rule{Group: "j2/0", Pack: "rack"}
 	if err := launch("packed", 3, "j2", nil, pack); err != nil {
 		t.Fatal(err)
 	}
 	if racks, _ := w.racksOf("packed"); racks[0] != racks[2] {
-		t.Errorf("packed in a rack are %v", racks)
+		t.Errorf("pods packed in a rack are in %v", racks)
 	}
 	apart := cloud.Rule{Apart: map[string]string{"app": "web"}, By: "machine"}
 	if err := launch("apart", 2, "j3", nil, apart, cloud.Rule{Group: "j3/0", Spread: "machine", Most: 1}); err != nil {
@@ -78,14 +77,14 @@ func TestTheSchedulerKeepsPodsToRules(t *testing.T) {
 	_, mine := w.racksOf("apart")
 	for _, n := range mine {
 		if slices.Contains(web, n) || len(mine) != 2 || mine[0] == mine[1] {
-			t.Errorf("on %v, apart from those on %v", mine, web)
+			t.Errorf("on %v, but must avoid the machines %v", mine, web)
 		}
 	}
 	if err := launch("own", 1, "j1", nil, cloud.Rule{Apart: map[string]string{"app": "web"}, By: "rack"}); err != nil {
-		t.Errorf("a task of the job itself is in the way: %v", err)
+		t.Errorf("repelled by a task of the same job: %v", err)
 	}
 	if err := launch("other", 1, "j4", nil, cloud.Rule{Apart: map[string]string{"app": "web"},
 		By: "rack"}); cloud.KindOf(err) != cloud.Capacity {
-		t.Errorf("apart from racks that all have one: %v", err)
+		t.Errorf("launched although every rack has such a pod: %v", err)
 	}
 }

@@ -7,21 +7,21 @@ import (
 	"strings"
 )
 
-// Shape is the part of a node that a pod is given.
+// Shape is the part of a node that a pod gets.
 type Shape struct {
-	Node   string  // the node's type, AnyNode where nodes have no label for it
+	Node   string  // the node's type, AnyNode if nodes have no label for it
 	VCPU   float64 // at least 0.25, in quarters
 	GiB    float64 // memory, in quarters
 	GPUs   int64   // devices, or parts of them
-	Part   string  // which parts: "shared", or MIG's "mig-1g.10gb"; empty is whole ones
+	Part   string  // kind of parts: "shared", or MIG's "mig-1g.10gb"; empty for whole GPUs
 	ofNode float64 // share of the node's price
 }
 
-// AnyNode is the type of nodes that name none.
+// AnyNode is the type of nodes without a type label.
 const AnyNode = "node"
 
-// Type is the offer's machine type: m5.xlarge_2x8, g5.xlarge_4x16x1 with a GPU, g5.xlarge_1x4x1-shared with a share of
-// one, p4d.24xlarge_13x164x1-mig-1g.5gb with a part of one.
+// Type returns the offer's machine type: m5.xlarge_2x8; g5.xlarge_4x16x1 with a GPU; g5.xlarge_1x4x1-shared with a
+// share of a GPU; p4d.24xlarge_13x164x1-mig-1g.5gb with a MIG part.
 func (s Shape) Type() string {
 	text := s.Node + "_" + number(s.VCPU) + "x" + number(s.GiB)
 	if s.GPUs > 0 {
@@ -33,18 +33,18 @@ func (s Shape) Type() string {
 	return text
 }
 
-// Share is which part of the node's price the shape costs: that of what it takes most of.
+// Share returns the share of the node's price that the shape costs: the largest share of a resource that it uses.
 func (s Shape) Share() float64 { return s.ofNode }
 
 func number(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
 
-// ParseShape reads a machine type.
+// ParseShape parses a machine type.
 func ParseShape(text string) (s Shape, err error) {
 	node, size, ok := cutLast(text, "_")
 	size, share, shared := strings.Cut(size, "-")
 	parts := strings.Split(size, "x")
 	if shared && (len(parts) != 3 || resourceOf(share) == "") {
-		return s, fmt.Errorf("machine type %.100q: %q is no share of a GPU", text, share)
+		return s, fmt.Errorf("machine type %.100q: %q is not a share of a GPU", text, share)
 	}
 	if !ok || node == "" || len(parts) < 2 || len(parts) > 3 {
 		return s, fmt.Errorf("machine type %.100q is not NODETYPE_CPUSxGIB or NODETYPE_CPUSxGIBxGPUS", text)
@@ -53,13 +53,13 @@ func ParseShape(text string) (s Shape, err error) {
 	for i, into := range []*float64{&s.VCPU, &s.GiB} {
 		x, err := strconv.ParseFloat(parts[i], 64)
 		if err != nil || !(x > 0 && x <= maxSize) {
-			return s, fmt.Errorf("machine type %.100q: %q is no size", text, parts[i])
+			return s, fmt.Errorf("machine type %.100q: %q is not a size", text, parts[i])
 		}
 		*into = x
 	}
 	if len(parts) == 3 {
 		if s.GPUs, err = strconv.ParseInt(parts[2], 10, 16); err != nil || s.GPUs < 1 {
-			return s, fmt.Errorf("machine type %.100q: %q is no number of GPUs", text, parts[2])
+			return s, fmt.Errorf("machine type %.100q: %q is not a number of GPUs", text, parts[2])
 		}
 	}
 	return s, nil
@@ -73,14 +73,14 @@ func cutLast(s, sep string) (before, after string, found bool) {
 	return s[:i], s[i+len(sep):], true
 }
 
-// maxSize bounds vCPUs and GiB of a pod.
+// maxSize is the maximum of a pod's vCPUs and GiB.
 const maxSize = 1 << 20
 
-// Memory of a shape, in GiB for one vCPU, is within these bounds unless it is all that the node has.
+// Bounds of a shape's memory per vCPU, in GiB. The whole node is exempt.
 const leastGiB, mostGiB = 1, 16
 
-// Shapes are the parts that a node is sold in: sizes of powers of two, and all of it. A node with GPUs is sold by them,
-// each with its share of the rest.
+// Shapes returns the parts in which a node is sold: sizes in powers of two, and the whole node. A node with GPUs is
+// sold by GPU, each with its share of the rest.
 func Shapes(node string, vcpu, gib float64, gpus int64) []Shape {
 	vcpu, gib = quarters(vcpu), quarters(gib)
 	if vcpu <= 0 || gib <= 0 {
@@ -110,7 +110,7 @@ func Shapes(node string, vcpu, gib float64, gpus int64) []Shape {
 	return shapes
 }
 
-// steps are the powers of two times least below most, and most.
+// steps returns least times the powers of two, below most, and then most.
 func steps(least, most float64) (all []float64) {
 	for x := least; x < most; x *= 2 {
 		all = append(all, x)

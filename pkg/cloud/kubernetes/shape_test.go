@@ -8,8 +8,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/kubernetes"
 )
 
-// A node is sold in parts that fit it, are told apart by their names, and cost what they take most of.
-func TestShapesAreParts(t *testing.T) {
+// A node is sold in parts that fit it, have different names, and cost the largest share of a resource that they use.
+func TestShapes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cpus := float64(rapid.IntRange(1, 800).Draw(t, "quarters")) / 4
 		gib := float64(rapid.IntRange(1, 4000).Draw(t, "memory")) / 4
@@ -20,10 +20,10 @@ func TestShapesAreParts(t *testing.T) {
 		for _, s := range shapes {
 			read, err := kubernetes.ParseShape(s.Type())
 			if err != nil || read.Node != s.Node || read.VCPU != s.VCPU || read.GiB != s.GiB || read.GPUs != s.GPUs {
-				t.Fatalf("%s reads as %+v, %v", s.Type(), read, err)
+				t.Fatalf("%s is parsed as %+v, %v", s.Type(), read, err)
 			}
 			if seen[s.Type()] {
-				t.Fatalf("%s is there twice", s.Type())
+				t.Fatalf("duplicate shape %s", s.Type())
 			}
 			seen[s.Type()] = true
 			if s.VCPU > cpus || s.GiB > gib || s.GPUs > gpus {
@@ -31,7 +31,7 @@ func TestShapesAreParts(t *testing.T) {
 			}
 			least := max(s.VCPU/cpus, s.GiB/gib, 0)
 			if s.Share() < least-1e-9 || s.Share() > 1+1e-9 {
-				t.Fatalf("%s costs %v of a node of which it takes %v", s.Type(), s.Share(), least)
+				t.Fatalf("%s costs %v of a node, but uses %v", s.Type(), s.Share(), least)
 			}
 			whole = whole || s.VCPU == cpus && s.GiB == gib && s.GPUs == gpus
 		}

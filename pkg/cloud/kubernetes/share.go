@@ -8,9 +8,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Parts of GPUs, as NVIDIA's device plugin offers them: time-slicing and MPS under the name nvidia.com/gpu.shared (its
-// setting renameByDefault), and MIG's under a name for each profile (its strategy "mixed"). Shares that the plugin
-// calls nvidia.com/gpu cannot be told from whole devices by their name, and are sold as such.
+// NVIDIA's device plugin offers parts of GPUs: time-slicing and MPS under the name nvidia.com/gpu.shared (its setting
+// renameByDefault), and MIG under a name for each profile (its strategy "mixed"). Shares that the plugin calls
+// nvidia.com/gpu cannot be distinguished from whole devices by their name, and are sold as whole ones.
 
 const (
 	vendor    = "nvidia.com/"
@@ -18,7 +18,7 @@ const (
 	migPrefix = "mig-"
 )
 
-// resourceOf is the resource of a share, empty where there is no such share.
+// resourceOf returns the resource of a share; empty if the share is invalid.
 func resourceOf(share string) corev1.ResourceName {
 	switch {
 	case share == "":
@@ -33,10 +33,10 @@ func resourceOf(share string) corev1.ResourceName {
 
 func (s Shape) resource() corev1.ResourceName { return resourceOf(s.Part) }
 
-// room is what a pod of the shape takes.
+// room returns what a pod of the shape uses.
 func (s Shape) room() Room { return Room{int64(s.VCPU * 1000), int64(s.GiB * (1 << 30)), s.GPUs, 1} }
 
-// sharesOf are the parts of GPUs among resources.
+// sharesOf returns the parts of GPUs among resources.
 func sharesOf(list corev1.ResourceList) map[corev1.ResourceName]int64 {
 	var found map[corev1.ResourceName]int64
 	for name, q := range list {
@@ -55,7 +55,7 @@ func sharesOf(list corev1.ResourceList) map[corev1.ResourceName]int64 {
 	return found
 }
 
-// shared is a node as far as its parts of GPUs of one kind go.
+// shared returns the node as an entry for one kind of its GPU parts.
 func (n Node) shared(labels map[string]string, name corev1.ResourceName, whole, free int64) Node {
 	n.Part = strings.TrimPrefix(string(name), vendor)
 	if name == GPU+"."+shared {
@@ -67,10 +67,11 @@ func (n Node) shared(labels map[string]string, name corev1.ResourceName, whole, 
 	return n
 }
 
-// slicesOfGPU is how many compute slices a GPU that knows MIG has (NVIDIA's MIG user guide: profile Ng.Mgb has N of 7).
+// slicesOfGPU is the number of compute slices of a GPU with MIG (NVIDIA's MIG user guide: profile Ng.Mgb has N of 7).
 const slicesOfGPU = 7
 
-// partOf is what one share is of a GPU: of a MIG profile its slices, else one of as many as the device plugin makes.
+// partOf returns which share of a GPU one part is: for a MIG profile by its slices, otherwise by the device plugin's
+// number of replicas.
 func partOf(share string, labels map[string]string) float64 {
 	if profile, isMIG := strings.CutPrefix(share, migPrefix); isMIG {
 		n, _, _ := strings.Cut(profile, "g")
@@ -82,5 +83,5 @@ func partOf(share string, labels map[string]string) float64 {
 	if n, err := strconv.ParseFloat(labels["nvidia.com/gpu.replicas"], 64); err == nil && n >= 1 {
 		return 1 / n
 	}
-	return 0.5 // some part of it: the plugin has not said which
+	return 0.5 // an estimate: the plugin does not report the number
 }

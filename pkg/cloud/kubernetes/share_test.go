@@ -12,8 +12,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// Parts of GPUs are sold as what they are of one, and a pod asks for them by their name.
-func TestPartsOfGPUs(t *testing.T) {
+// Parts of GPUs are sold as shares of a GPU, and pods request them by their resource name.
+func TestGPUShares(t *testing.T) {
 	n := large("a")
 	n.Labels["nvidia.com/gpu.product"], n.Labels["nvidia.com/gpu.replicas"] = "NVIDIA-A10G-SHARED", "4"
 	n.Devices = map[corev1.ResourceName]int64{"nvidia.com/gpu.shared": 4, "nvidia.com/mig-2g.20gb": 3}
@@ -26,11 +26,11 @@ func TestPartsOfGPUs(t *testing.T) {
 	for _, s := range sold {
 		of[s.Node.Part] = s.Node.OfGPU
 		if s.Node.Accelerator != "NVIDIA-A10G" {
-			t.Errorf("%q is of %q", s.Node.Part, s.Node.Accelerator)
+			t.Errorf("%q has accelerator %q", s.Node.Part, s.Node.Accelerator)
 		}
 	}
 	if len(of) != 2 || of["shared"] != 0.25 || math.Abs(of["mig-2g.20gb"]-2.0/7) > 1e-9 {
-		t.Fatalf("sold are %v", of)
+		t.Fatalf("sold: %v", of)
 	}
 	s := spec("a", 3)
 	s.Offer.InstanceType = "m5.16xlarge_16x64x1-shared"
@@ -42,17 +42,17 @@ func TestPartsOfGPUs(t *testing.T) {
 		t.Fatal(err)
 	}
 	if q := pods.Items[0].Spec.Containers[0].Resources.Limits["nvidia.com/gpu.shared"]; q.Value() != 1 {
-		t.Errorf("a pod asks for %+v", pods.Items[0].Spec.Containers[0].Resources)
+		t.Errorf("a pod requests %+v", pods.Items[0].Spec.Containers[0].Resources)
 	}
 	more := spec("b", 2)
 	more.Offer.InstanceType = s.Offer.InstanceType
 	if _, err := w.driver.Launch(t.Context(), more); cloud.KindOf(err) != cloud.Capacity ||
 		!strings.Contains(err.Error(), "1 of 2 pods") {
-		t.Errorf("two more where one share is left: %v", err)
+		t.Errorf("two more pods with one share left: %v", err)
 	}
 }
 
-// A pod has the logins that its namespace has for it.
+// Pods get the configured registry logins of their namespace.
 func TestPullSecrets(t *testing.T) {
 	w := newWorld(t, kubetest.Node{Name: "a", CPUs: 64, GiB: 256, Idle: true, Labels: large("a").Labels})
 	w.cfg.PullSecrets = []string{"registry"}

@@ -8,21 +8,21 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// sight is what an API server has told of a place's nodes and pods, as Watch keeps it. While it lasts a launch lists
-// nothing: in a cluster of ten thousand pods each launch would list all of them, to place one more.
+// sight holds the nodes and pods of a place as reported by Watch. While the watch runs, launches make no lists: in a
+// cluster of ten thousand pods, each launch would list all of them to place one more.
 type sight struct {
 	mu    sync.Mutex
-	live  bool // a watch goes on
-	whole bool // a launch could not see more by asking
-	all   bool // of the pods of all namespaces
+	live  bool // a watch is running
+	whole bool // a list would not show more
+	all   bool // covers the pods of all namespaces
 	nodes map[string]*corev1.Node
 	takes map[types.UID]taken
 	used  map[string]use // by node
-	// gangs are the deployment's pods by their cluster's label, and placeholders by theirs; each by name.
+	// gangs are the deployment's pods by their cluster's label, and placeholders by theirs; within that by name.
 	gangs map[string]map[string]*corev1.Pod
 }
 
-// gangOf is the label under which gangs has a pod; ok is false of pods of others.
+// gangOf returns the label under which gangs holds a pod; ok is false for pods of others.
 func gangOf(p *corev1.Pod, deployment string) (label string, ok bool) {
 	if p.Labels[labelDeployment] == deployment {
 		return p.Labels[labelCluster], true
@@ -31,8 +31,8 @@ func gangOf(p *corev1.Pod, deployment string) (label string, ok bool) {
 	return label, label != ""
 }
 
-// placed says whether a pod of a gang has a node, or a placeholder keeps the place of one. A task's pod that is over
-// has had its node.
+// placed reports whether a pod of a gang has got a node, or a placeholder occupies one. A finished pod of a task
+// still counts, because it has had its node.
 func placed(p *corev1.Pod) bool {
 	if p.Labels[labelPlaceholder] != "" {
 		return isOn(p)
@@ -40,13 +40,13 @@ func placed(p *corev1.Pod) bool {
 	return p.Spec.NodeName != ""
 }
 
-// taken is what one pod takes of a node.
+// taken is what one pod uses on a node.
 type taken struct {
 	node string
 	use  use
 }
 
-// begin is what a list has told, from which the watch goes on.
+// begin stores the lists from which the watch continues.
 func (s *sight) begin(nodes []corev1.Node, pods []corev1.Pod, whole, all bool, deployment string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -61,7 +61,7 @@ func (s *sight) begin(nodes []corev1.Node, pods []corev1.Pod, whole, all bool, d
 	}
 }
 
-// end says that nothing is known from now on.
+// end clears everything, because the watch has ended.
 func (s *sight) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -118,9 +118,9 @@ func (s *sight) put(p *corev1.Pod, deployment string) {
 	s.gangs[label][p.Name] = slimPod(p)
 }
 
-// look is what nodes have, and how many pods of each cluster of the deployment's have a node, by its label, and how
-// many placeholders, by theirs: all as they were at one moment. all says that everybody's pods are known; ok is false
-// where no watch tells.
+// look returns what the nodes have, and, by label, how many pods of each of the deployment's clusters and how many
+// placeholders have a node, all at the same moment. all is true if the pods of all users are known; ok is false if no
+// watch runs.
 func (s *sight) look(tolerations []corev1.Toleration) (nodes []Node, bound map[string]int, all, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -142,7 +142,7 @@ func (s *sight) look(tolerations []corev1.Toleration) (nodes []Node, bound map[s
 	return readNodes(there, s.used, tolerations), bound, s.all, true
 }
 
-// pods are a cluster's, or the placeholders of one, by their label. They are not to be changed.
+// pods returns the pods of a cluster, or its placeholders, by their label. The caller must not change them.
 func (s *sight) pods(label string) (all []corev1.Pod, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -152,7 +152,7 @@ func (s *sight) pods(label string) (all []corev1.Pod, ok bool) {
 	return all, s.live
 }
 
-// slimPod is what is read of a pod: of ten thousand of them the rest is most.
+// slimPod keeps only the fields of a pod that are used, which saves most of the memory for ten thousand pods.
 func slimPod(p *corev1.Pod) *corev1.Pod {
 	slim := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{

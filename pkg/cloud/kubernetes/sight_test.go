@@ -8,9 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// What is promised to a gang is what neither its pods nor its placeholders have taken, as the watch has heard of both:
-// counted at different moments, a placeholder would be taken away twice, or not at all.
-func TestPlaceholdersAreCountedAsTheRoomTheyTake(t *testing.T) {
+// A promise counts the room that neither the gang's pods nor its placeholders have taken, both at the same moment.
+// Counted at different moments, a placeholder would be deducted twice, or not at all.
+func TestPromiseCountsPlaceholders(t *testing.T) {
 	pod := func(id, node string, labels map[string]string) *corev1.Pod {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: id, UID: types.UID(id), Labels: labels},
 			Spec: corev1.PodSpec{NodeName: node}}
@@ -27,18 +27,18 @@ func TestPlaceholdersAreCountedAsTheRoomTheyTake(t *testing.T) {
 	steps := []struct {
 		what        string
 		do          func()
-		want, there int // to be placed; placeholders
+		want, there int // pods still to be placed; placeholders
 	}{
 		{"one placeholder has a node", func() {}, 2, 2},
 		{"two have", func() { s.pod(pod("2", "a", room), true, "d") }, 1, 2},
-		{"one goes", func() { s.pod(pod("1", "a", room), false, "d") }, 2, 1},
-		{"both are gone", func() { s.pod(pod("2", "a", room), false, "d") }, 3, 0},
+		{"one is deleted", func() { s.pod(pod("1", "a", room), false, "d") }, 2, 1},
+		{"both are deleted", func() { s.pod(pod("2", "a", room), false, "d") }, 3, 0},
 		{"a pod of the gang has its place", func() { s.pod(pod("g1", "a", gang), true, "d") }, 2, 0},
 	}
 	for _, step := range steps {
 		step.do()
 		if got := left(); got != step.want {
-			t.Errorf("%s: %d are left to be placed, not %d", step.what, got, step.want)
+			t.Errorf("%s: %d pods still need a node, not %d", step.what, got, step.want)
 		}
 		if have, _ := s.pods("room"); len(have) != step.there {
 			t.Errorf("%s: %d placeholders are known, not %d", step.what, len(have), step.there)

@@ -6,15 +6,15 @@ import (
 	"slices"
 )
 
-// Sold is a type of node in a zone of a place, parts of which can be bought.
+// Sold is a type of node in a zone of a place whose parts can be bought.
 type Sold struct {
 	Place string
-	Node  Node // the largest of its type; Spot means nothing here
-	// Spot and OnDemand say which kinds of such nodes there are, or could be.
+	Node  Node // the largest node of its type; its Spot is not used
+	// Spot and OnDemand report which kinds of such nodes exist, or could be added.
 	Spot, OnDemand bool
 }
 
-// Shapes are the parts that it is sold in.
+// Shapes returns the parts in which it is sold.
 func (s Sold) Shapes() []Shape {
 	const gib = 1 << 30
 	all := Shapes(s.Node.Type, float64(s.Node.Whole.MilliCPU)/1000, float64(s.Node.Whole.Bytes)/gib, s.Node.Whole.GPUs)
@@ -24,7 +24,8 @@ func (s Sold) Shapes() []Shape {
 	return all
 }
 
-// Sells asks every place what it has, and what it could grow to. A place that does not answer is named in failed.
+// Sells returns what every place has, and what it could grow to. failed has the error of each place that does not
+// answer.
 func (c *Cloud) Sells(ctx context.Context) (sold []Sold, failed map[string]error) {
 	failed = map[string]error{}
 	for i := range c.cfg.Places {
@@ -47,7 +48,7 @@ func (c *Cloud) Sells(ctx context.Context) (sold []Sold, failed map[string]error
 	return sold, failed
 }
 
-// gather puts nodes of one type in one zone together.
+// gather merges nodes of the same type and zone.
 func gather(place string, nodes []Node) []Sold {
 	type key struct{ kind, zone, share string }
 	byType := map[key]Sold{}

@@ -17,8 +17,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/kubernetes"
 )
 
-// An eviction is a notice, with the pod's grace period, and then the pod is gone.
-func TestAnEvictionIsANotice(t *testing.T) {
+// An eviction causes a notice with the pod's grace period, and then one that the pod is gone.
+func TestEvictionCausesNotice(t *testing.T) {
 	w := newWorld(t, large("a"))
 	w.watch()
 	machines := w.launch("a", 1)
@@ -40,8 +40,8 @@ func TestAnEvictionIsANotice(t *testing.T) {
 	}
 }
 
-// A drain begins with a cordon: by then the task may begin to save.
-func TestACordonIsANotice(t *testing.T) {
+// A drain begins with a cordon, so the task can begin to save then.
+func TestCordonCausesNotice(t *testing.T) {
 	w := newWorld(t, large("a"))
 	w.watch()
 	machines := w.launch("a", 1)
@@ -54,12 +54,12 @@ func TestACordonIsANotice(t *testing.T) {
 		t.Errorf("%+v", n)
 	}
 	if _, err := w.driver.Launch(t.Context(), spec("b", 1)); cloud.KindOf(err) != cloud.Capacity {
-		t.Errorf("a cordoned node was bought on: %v", err)
+		t.Errorf("a cordoned node was used: %v", err)
 	}
 }
 
-// What the broker ends itself is no news to it.
-func TestATerminationIsNoNotice(t *testing.T) {
+// Terminations by the broker itself cause no notice.
+func TestTerminateCausesNoNotice(t *testing.T) {
 	w := newWorld(t, large("a"))
 	w.watch()
 	w.launch("a", 2)
@@ -77,9 +77,9 @@ func TestATerminationIsNoNotice(t *testing.T) {
 	}
 }
 
-// A node that dies says nothing: the cluster notices, and evicts its pods. It does so while other nodes answer, as it
-// holds itself to be cut off otherwise.
-func TestANodeThatDiesIsNoticed(t *testing.T) {
+// A node that dies sends nothing: the cluster detects it, and evicts its pods. The cluster does so only if other
+// nodes answer, because otherwise it assumes that it is cut off itself.
+func TestDeadNodeCausesNotice(t *testing.T) {
 	other := large("b")
 	other.Labels = nil
 	w := newWorld(t, other, large("a"))
@@ -94,8 +94,8 @@ func TestANodeThatDiesIsNoticed(t *testing.T) {
 	}
 }
 
-// While the API server is away nothing is known, and nothing is lost: what has become of pods is told when it is back.
-func TestAnAPIServerThatIsAway(t *testing.T) {
+// While the API server is down the driver's calls fail, and nothing is lost: after that they return the same pods.
+func TestAPIServerOutage(t *testing.T) {
 	w := newWorld(t, large("a"))
 	w.watch()
 	machines := w.launch("a", 2)
@@ -121,8 +121,9 @@ func TestAnAPIServerThatIsAway(t *testing.T) {
 	}
 }
 
-// A NodePool of Karpenter's can grow: a gang that fits on what it could make is waited for, and bound when it is there.
-func TestAPoolThatCanGrowIsWaitedFor(t *testing.T) {
+// A Karpenter NodePool can grow: a gang that fits on the nodes that it can make is waited for, and bound when a node
+// arrives.
+func TestLaunchWaitsForKarpenterPool(t *testing.T) {
 	small := large("a")
 	small.CPUs, small.GiB = 2, 8
 	w := newWorld(t, small)
@@ -143,7 +144,7 @@ func TestAPoolThatCanGrowIsWaitedFor(t *testing.T) {
 		_, err := w.driver.Launch(t.Context(), spec("a", 4))
 		done <- err
 	}()
-	w.await("placeholders that wait", func() bool { return w.count() == counts{gang: 4, placeholders: 4, placed: 2} })
+	w.await("waiting placeholders", func() bool { return w.count() == counts{gang: 4, placeholders: 4, placed: 2} })
 	made := small
 	made.Name = "b"
 	w.add(made)

@@ -18,7 +18,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/kubernetes"
 )
 
-// digest is of no agent: nobody runs what these tests launch.
+// digest belongs to no agent: nothing runs on the machines of these tests.
 var digest = strings.Repeat("0123456789abcdef", 4)
 
 const namespace = "broker"
@@ -71,12 +71,12 @@ func (w *world) add(n kubetest.Node) *kubetest.Kubelet {
 	return k
 }
 
-// watch gathers the driver's notices until the test ends.
+// watch collects the driver's notices until the test ends.
 func (w *world) watch() {
 	go w.driver.Watch(w.Context(), func(_ context.Context, n cloud.Notice) { w.notices <- n })
 }
 
-// notice waits for one of a kind.
+// notice waits for a notice of a kind.
 func (w *world) notice(kind cloud.NoticeKind) cloud.Notice {
 	w.Helper()
 	for {
@@ -113,7 +113,7 @@ func spec(cluster string, nodes int) cloud.LaunchSpec {
 	return cloud.LaunchSpec{Cluster: cluster, Offer: offer, Nodes: nodes, Bootstrap: boot(cluster, nodes)}
 }
 
-// left are all pods and secrets of the namespace.
+// left returns the names of all pods and secrets of the namespace.
 func (w *world) left() (names []string) {
 	w.Helper()
 	names, err := w.cluster.Pods(context.WithoutCancel(w.Context()), namespace)
@@ -131,12 +131,12 @@ func (w *world) left() (names []string) {
 	return names
 }
 
-// await waits until ok.
+// await waits until ok returns true.
 func (w *world) await(what string, ok func() bool) {
 	w.Helper()
 	for deadline := time.Now().Add(2 * time.Minute); !ok(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			w.Fatalf("never came: %s", what)
+			w.Fatalf("timed out waiting for %s", what)
 		}
 	}
 }

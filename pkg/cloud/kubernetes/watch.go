@@ -17,19 +17,19 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// leavingTaints are those by which a node says that it is about to go.
+// leavingTaints are the taints of nodes that are about to go.
 var leavingTaints = map[string]bool{
 	"karpenter.sh/disrupted": true, "karpenter.sh/disruption": true, "ToBeDeletedByClusterAutoscaler": true,
 	"aws-node-termination-handler/spot-itn": true, "aws-node-termination-handler/rebalance-recommendation": true,
 	"cloud.google.com/impending-node-termination": true, "node.kubernetes.io/out-of-service": true,
 }
 
-// watchAgain is how long Watch pauses when a watch has ended.
+// watchAgain is the pause before Watch starts again after a watch has ended.
 const watchAgain = time.Second
 
-// Watch tells of pods of the deployment that are about to be taken, or were, by what the API servers say of them and of
-// their nodes, until ctx ends. A notice may come twice. An API server that is away is asked again until it
-// is back; what has happened meanwhile is told then.
+// Watch reports pods of the deployment that are about to be interrupted, or were, from what the API servers report of
+// them and of their nodes, until ctx ends. A notice may come twice. If an API server is down, Watch retries until it
+// answers, and then reports what has happened in the meantime.
 func (c *Cloud) Watch(ctx context.Context, tell func(context.Context, cloud.Notice)) {
 	var wg sync.WaitGroup
 	for i := range c.cfg.Places {
@@ -50,7 +50,7 @@ type watcher struct {
 func (w *watcher) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		if err := w.follow(ctx); err != nil && ctx.Err() == nil {
-			w.c.log.Debug("the API server does not say what becomes of pods", "place", w.place.Name, "err", err)
+			w.c.log.Debug("cannot watch pods", "place", w.place.Name, "err", err)
 		}
 		if clock.Pause(ctx, watchAgain) != nil {
 			return
@@ -58,7 +58,7 @@ func (w *watcher) run(ctx context.Context) {
 	}
 }
 
-// follow lists pods and nodes, and tells what changes from there on, until a watch ends.
+// follow lists pods and nodes, and reports changes from then on, until a watch ends.
 func (w *watcher) follow(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -91,7 +91,7 @@ func (w *watcher) follow(ctx context.Context) error {
 		}
 	}
 	nodes, pods = nil, nil
-	for name, p := range before { // of an API server that was away
+	for name, p := range before { // pods that disappeared while the API server was down
 		if now := w.pods[name]; now == nil || now.UID != p.UID {
 			w.taken(ctx, p)
 		}
@@ -99,11 +99,11 @@ func (w *watcher) follow(ctx context.Context) error {
 	return w.changes(ctx, podEvents, nodeEvents)
 }
 
-// sees is how far a watch does: whole is as far as a launch could by asking, all is the pods of all namespaces.
+// sees is what a watch covers: whole means as much as lists would show, all means the pods of all namespaces.
 type sees struct{ whole, all bool }
 
-// begin lists and watches the pods of all namespaces, where the broker may, elsewhere those of its own: then launches
-// need not ask what nodes have free.
+// begin lists and watches the pods of all namespaces if the broker may, otherwise those of its namespace. With a
+// watch, launches need no lists to find what nodes have free.
 func (w *watcher) begin(ctx context.Context) (pods []corev1.Pod, events watch.Interface, s sees, err error) {
 	for _, namespace := range []string{metav1.NamespaceAll, w.place.Namespace} {
 		var version string
@@ -121,7 +121,7 @@ func (w *watcher) begin(ctx context.Context) (pods []corev1.Pod, events watch.In
 	return nil, nil, sees{}, err
 }
 
-// watchPods watches them from a version of their list on. Whether the broker may is asked first.
+// watchPods watches pods from a version of their list on. A first watch checks whether the broker may.
 func (w *watcher) watchPods(ctx context.Context, namespace, version string) (watch.Interface, error) {
 	of := w.place.Client.CoreV1().Pods(namespace)
 	may, err := of.Watch(ctx, metav1.ListOptions{ResourceVersion: version})
@@ -132,15 +132,15 @@ func (w *watcher) watchPods(ctx context.Context, namespace, version string) (wat
 	return goesOn(ctx, version, of.Watch)
 }
 
-// goesOn is a watch that is taken up again where it was when the API server ends it, as one that is busy does: a new
-// list of ten thousand pods would make it busier.
+// goesOn returns a watch that resumes at the same version when the API server ends it, as a busy one does: a new list
+// of ten thousand pods would make it busier.
 func goesOn(ctx context.Context, version string,
 	from func(context.Context, metav1.ListOptions) (watch.Interface, error),
 ) (watch.Interface, error) {
 	return watchtools.NewRetryWatcherWithContext(ctx, version, &cache.ListWatch{WatchFuncWithContext: from})
 }
 
-// ours says whether a pod is of the deployment, in the place's namespace.
+// ours reports whether a pod belongs to the deployment and is in the place's namespace.
 func (w *watcher) ours(p *corev1.Pod) bool {
 	return p.Namespace == w.place.Namespace && p.Labels[labelDeployment] == hash(w.c.cfg.Deployment)
 }
@@ -187,20 +187,20 @@ func (w *watcher) changes(ctx context.Context, pods, nodes watch.Interface) erro
 	}
 }
 
-// pod tells of one that is to end although nobody asked this driver for it.
+// pod records a pod, and reports it if it is about to end without a request by this driver.
 func (w *watcher) pod(ctx context.Context, p *corev1.Pod) {
 	w.pods[p.Name] = slimPod(p)
 	target := condition(p, corev1.DisruptionTarget)
 	switch {
 	case p.Status.Phase == corev1.PodSucceeded, p.Status.Phase == corev1.PodFailed:
-	case p.DeletionTimestamp != nil: // which is when it will be gone
+	case p.DeletionTimestamp != nil: // the time when it will be gone
 		w.warn(ctx, p, p.DeletionTimestamp.Time)
 	case target != nil && target.Status == corev1.ConditionTrue, w.gone[p.Spec.NodeName]:
 		w.warn(ctx, p, time.Now().Add(w.c.cfg.Grace))
 	}
 }
 
-// node tells the pods of a node that is about to go: cordoned, as before a drain, or tainted.
+// node reports the pods of a node that is about to go: cordoned, as before a drain, or tainted.
 func (w *watcher) node(ctx context.Context, n *corev1.Node) {
 	leaving := n.Spec.Unschedulable || n.DeletionTimestamp != nil
 	for _, t := range n.Spec.Taints {
@@ -226,12 +226,13 @@ func (w *watcher) warn(ctx context.Context, p *corev1.Pod, at time.Time) {
 	w.notice(ctx, p, cloud.Interruption, at)
 }
 
-// taken tells of a pod that is gone. How its containers ended says nothing: one that is evicted may end well.
+// taken reports a pod that is gone. The exit codes of its containers do not matter: an evicted pod may exit with
+// success.
 func (w *watcher) taken(ctx context.Context, p *corev1.Pod) {
 	w.notice(ctx, p, cloud.Taken, time.Now())
 }
 
-// notice tells, unless the broker has terminated the cluster itself, or withdraws it.
+// notice reports a pod, unless the broker has terminated the cluster itself, or is withdrawing it.
 func (w *watcher) notice(ctx context.Context, p *corev1.Pod, kind cloud.NoticeKind, at time.Time) {
 	m, ok := w.c.machine(p)
 	if !ok || w.c.isWithdrawn(m.Cluster) {

@@ -18,7 +18,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// The API's types, as far as they are used.
+// The parts of the API's types that are used.
 type (
 	instance struct {
 		ID     string `json:"id"`
@@ -36,7 +36,7 @@ type (
 		Value string `json:"value"`
 	}
 
-	// Type is what the API says of a machine type.
+	// Type is the API's description of a machine type.
 	Type struct {
 		Name        string `json:"name"`
 		Description string `json:"description"`
@@ -50,7 +50,7 @@ type (
 		} `json:"specs"`
 	}
 
-	// Sold is a machine type, and the regions that have some of it now. Where else it is sold the API does not tell.
+	// Sold is a machine type, and the regions that have capacity now. The API does not list other regions that sell it.
 	Sold struct {
 		Type    Type `json:"instance_type"`
 		Regions []struct {
@@ -91,16 +91,16 @@ const (
 	statusPreempted   = "preempted"
 )
 
-// Types are all machine types that are sold, by name. Errors are *cloud.Error.
+// Types returns all machine types that are sold, by name. Errors are *cloud.Error.
 func (c *Cloud) Types(ctx context.Context) (map[string]Sold, error) {
 	var sold map[string]Sold
 	return sold, Typed(c.get(ctx, "/instance-types", &sold))
 }
 
-// tries is how often a list is asked for where the API wants to be left alone, or fails.
+// tries is the maximum number of attempts for a call that the API throttles or that fails.
 const tries = 4
 
-// get reads, and tries again.
+// get reads, with retries.
 func (c *Cloud) get(ctx context.Context, path string, out any) error {
 	ctx, cancel := context.WithTimeout(ctx, readWithin)
 	defer cancel()
@@ -113,16 +113,16 @@ func (c *Cloud) get(ctx context.Context, path string, out any) error {
 	}
 }
 
-// maxAnswer bounds what is read of an answer, bytes.
+// maxAnswer is the maximum size of an answer, in bytes.
 const maxAnswer = 16 << 20
 
-// call makes one request. What it fails with is an *apiError where the API answered.
+// call makes one request. Its error is an *apiError if the API answered with one.
 func (c *Cloud) call(ctx context.Context, method, path string, in, out any) error {
 	key, err := c.cfg.Key(ctx)
 	if errors.Is(err, ErrKey) {
 		return &cloud.Error{Kind: cloud.Auth, Cloud: Name, Code: codeNoKey, Message: err.Error(), Err: err}
 	}
-	if err != nil { // whoever keeps the key is away: nothing is wrong with it
+	if err != nil { // the key's store is unavailable: the key itself may be fine
 		return &cloud.Error{Kind: cloud.Transient, Cloud: Name, Code: codeKeyAway, Message: err.Error(), Err: err}
 	}
 	var body io.Reader
@@ -159,18 +159,19 @@ func (c *Cloud) call(ctx context.Context, method, path string, in, out any) erro
 			err = json.Unmarshal(data.Data, out)
 		}
 		if err != nil {
-			return fmt.Errorf("%s %s: the answer is not what the API describes: %w", method, path, err)
+			return fmt.Errorf("%s %s: the answer is not in the API's documented format: %w", method, path, err)
 		}
 		return nil
 	}
 	var said struct {
 		Error failure `json:"error"`
 	}
-	_ = json.Unmarshal(text, &said) // a proxy may have answered something else
+	_ = json.Unmarshal(text, &said) // the answer may come from a proxy
 	return &apiError{failure: said.Error, status: response.StatusCode, retryAfter: retryAfter(response.Header)}
 }
 
-// end terminates machines. Those that are gone already are no failure: the API ends none when one is not there.
+// end terminates machines. Missing ones are not an error: since the API ends none if one is missing, end then ends
+// the others one by one.
 func (c *Cloud) end(ctx context.Context, ids []string) error {
 	if len(ids) == 0 {
 		return nil
@@ -187,7 +188,7 @@ func (c *Cloud) end(ctx context.Context, ids []string) error {
 	return nil
 }
 
-// endAll terminates machines, all or none. Doing so twice does no harm, so it is tried again.
+// endAll terminates machines, all or none. Repeating it is harmless, so it retries.
 func (c *Cloud) endAll(ctx context.Context, ids []string) error {
 	ctx, cancel := context.WithTimeout(ctx, readWithin)
 	defer cancel()
@@ -201,8 +202,8 @@ func (c *Cloud) endAll(ctx context.Context, ids []string) error {
 	}
 }
 
-// key is the SSH key that machines are launched with. One of the deployment's own is made where it is missing; its
-// private half is thrown away.
+// key returns the SSH key for launching machines. Without a configured one it creates one for the deployment if it is
+// missing, and discards the private key.
 func (c *Cloud) key(ctx context.Context) (string, error) {
 	release, err := c.locks.Take(ctx, "ssh key") // no cluster has a name with a space
 	if err != nil {
@@ -226,7 +227,7 @@ func (c *Cloud) key(ctx context.Context) (string, error) {
 		call, cancel := context.WithTimeout(ctx, readWithin)
 		defer cancel()
 		err = c.call(call, http.MethodPost, "/ssh-keys", sshKey{Name: name, Public: openSSH(public)}, nil)
-		if err != nil { // another may have been faster
+		if err != nil { // another process may have been faster
 			if there, again := c.hasKey(ctx, name); again != nil || !there {
 				return "", err
 			}
@@ -251,7 +252,8 @@ func (c *Cloud) hasKey(ctx context.Context, name string) (bool, error) {
 	return false, nil
 }
 
-// lostKey says whether the account lacks a key that was made for the deployment, which is then made anew.
+// lostKey reports whether the account no longer has the key that was created for the deployment, so that it must be
+// created again.
 func (c *Cloud) lostKey(ctx context.Context, name string) bool {
 	there, err := c.hasKey(ctx, name)
 	if err != nil || there || c.cfg.SSHKey != "" {
@@ -263,7 +265,7 @@ func (c *Cloud) lostKey(ctx context.Context, name string) bool {
 	return true
 }
 
-// openSSH writes a public key as ~/.ssh/authorized_keys has it (RFC 8709, section 4; RFC 4253, section 6.6).
+// openSSH formats a public key for ~/.ssh/authorized_keys (RFC 8709, section 4; RFC 4253, section 6.6).
 func openSSH(key ed25519.PublicKey) string {
 	const kind = "ssh-ed25519"
 	var blob []byte
@@ -274,7 +276,7 @@ func openSSH(key ed25519.PublicKey) string {
 	return kind + " " + base64.StdEncoding.EncodeToString(blob) + " tradewind"
 }
 
-// image names an image by its id, which is hexadecimal, or by its family.
+// image selects an image by its hexadecimal ID, or by its family.
 func image(name string) map[string]any {
 	switch {
 	case name == "":
@@ -285,7 +287,7 @@ func image(name string) map[string]any {
 	return map[string]any{"family": name}
 }
 
-// repeats says whether a call that only reads, or ends machines, is to be made again, and when.
+// repeats reports whether a call that only reads or ends machines is to be retried, and after which wait.
 func repeats(err error) (time.Duration, bool) {
 	switch e := typed(err); {
 	case e == nil:

@@ -9,7 +9,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
 
-// Check implements driver.Checker. The API tells neither whose a key is nor what the quotas are.
+// Check implements driver.Checker. The API reports neither the owner of a key nor the quotas.
 func (c *Cloud) Check(ctx context.Context) (driver.Report, error) {
 	r := driver.Report{Identity: "holder of an API key"}
 	sold, err := c.Types(ctx)
@@ -35,7 +35,7 @@ func (c *Cloud) Check(ctx context.Context) (driver.Report, error) {
 	slices.Sort(r.Regions)
 	for _, region := range c.cfg.Regions {
 		if !open[region] {
-			r.Missing = append(r.Missing, driver.Lack{What: fmt.Sprintf("region %s has no machine to sell now", region),
+			r.Missing = append(r.Missing, driver.Lack{What: fmt.Sprintf("region %s has no machines available now", region),
 				Mend: "name other regions, or none for all of them"})
 		}
 	}
@@ -53,7 +53,7 @@ func (c *Cloud) Check(ctx context.Context) (driver.Report, error) {
 	return r, nil
 }
 
-// lack says what a failure means to whoever would buy.
+// lack converts a failure to a report with advice.
 func lack(err error) driver.Lack {
 	e := typed(err)
 	l := driver.Lack{What: err.Error()}
@@ -71,7 +71,7 @@ func lack(err error) driver.Lack {
 	case codeAddress:
 		l.Mend = "correct the billing address at https://cloud.lambda.ai"
 	default:
-		l.Mend = "try again; https://status.lambda.ai says whether the API is down"
+		l.Mend = "try again; https://status.lambda.ai shows whether the API is down"
 	}
 	return l
 }

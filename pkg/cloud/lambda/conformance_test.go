@@ -47,7 +47,7 @@ func (h harness) Left(context.Context) (int, error) { return len(h.account.Livin
 
 func (h harness) Close() {}
 
-// TestConformance buys from lists that show a machine at once, and from some that lag behind.
+// TestConformance uses lists that show a machine at once, and lists that lag behind.
 func TestConformance(t *testing.T) {
 	for _, c := range []struct {
 		name string

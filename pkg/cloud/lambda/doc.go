@@ -1,23 +1,23 @@
-// Package lambda buys machines of Lambda's GPU cloud (cloud.lambda.ai): the driver of pkg/cloud for a cloud that has no
-// SDK for Go, so that its REST API is called as its published description says (version 1.8.3; the part that is used
-// lies beside the emulator, internal/emulator/lambdacloud). It has nothing to do with AWS Lambda.
+// Package lambda buys machines of Lambda's GPU cloud (cloud.lambda.ai): it is the driver of pkg/cloud for it. The
+// cloud has no SDK for Go, so the driver calls its REST API as published (version 1.8.3; the part that is used is in
+// the emulator, internal/emulator/lambdacloud). It has nothing to do with AWS Lambda.
 //
 // # A cluster is found by its machines' names
 //
-// The API has no tokens that make a call idempotent, and its machines no time of launch. So the name of a machine, of
-// which it keeps 64 characters, says whose it is: the deployment's hash, when it was bought, its rank, and the
-// cluster's name, or that one's hash where it is too long. Tags have the whole of it, for people, and for names that
-// are hashed.
+// The API has no idempotency tokens, and its machines have no launch time. So the name of a machine, which may have
+// 64 characters, identifies it: it contains the deployment's hash, the time of purchase, the rank, and the cluster's
+// name, or the hash of that if it is too long. Tags have the full name, for people and for hashed names.
 //
-// A launch looks for its machines before it buys, buys one machine a call, as many as are missing, and looks again
-// afterwards: what a lost answer has doubled is ended, and the machine that was bought first stays. What fails because
-// of capacity, quota or rights is undone at once. What fails because the API is asked too often, or does not answer, is
-// left as it is: the next launch of the cluster buys what is missing, and Terminate ends it.
+// A launch looks for its machines before it buys, then buys the missing ones with one call each, and looks again
+// afterwards. If a lost answer has led to a duplicate, it ends that and keeps the machine that was bought first. A
+// failure for lack of capacity, quota or rights is undone at once. After throttling or no answer the machines are
+// kept: the next launch of the cluster buys what is missing, and Terminate ends them.
 //
-// # What this cloud lacks
+// # Limits of this cloud
 //
-// It sells no spot machines, no zones and no disks of a size that is asked for. It gives no notice before it takes a
-// machine. Its machines have no metadata service, so nothing proves which one dials home: the token that it was given
-// is good for one first call. A machine that shuts down from inside costs until it is terminated: the broker ends every
-// cluster itself. The account may make a launch every twelve seconds, and this driver keeps to that.
+// It sells no spot machines, has no zones, and offers no choice of disk size. It gives no notice before it interrupts
+// a machine. Its machines have no metadata service, so they cannot prove their identity when they connect: their
+// token is valid for one first call. A machine that shuts down from inside costs money until it is terminated, so the
+// broker ends every cluster itself. The account may make one launch every twelve seconds, and this driver keeps to
+// that.
 package lambda

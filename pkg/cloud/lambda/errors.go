@@ -12,7 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
 
-// Codes of this driver's own failures, and of the API's that it acts on.
+// Codes of this driver's own failures, and codes of the API that it acts on.
 const (
 	codeNoKey    = "NoAPIKey"
 	codeKeyAway  = "APIKeyNotRead"
@@ -25,7 +25,7 @@ const (
 	codeAddress  = "global/invalid-address"
 )
 
-// apiError is what the API answered.
+// apiError is an error answer of the API.
 type apiError struct {
 	failure
 	status     int
@@ -39,11 +39,12 @@ func (e *apiError) Error() string {
 	return strings.TrimSpace(e.Message + " " + e.Suggestion)
 }
 
-// kindOfCode types the codes of the API. What is not there, as a machine type that is sold no longer, is Capacity:
-// another may do.
+// kindOfCode returns the kind of an API's code. A missing resource, such as a machine type that is no longer sold, is
+// Capacity, because another may work.
 //
-// Source: the schemas ApiError… of https://cloud.lambda.ai/api/v1/openapi.json, version 1.8.3, and its prose on
-// "provider errors": outages, unavailability, "quota limitations or resource exhaustion" of those behind Lambda.
+// Source: the schemas ApiError… of https://cloud.lambda.ai/api/v1/openapi.json, version 1.8.3, and its text on
+// "provider errors": outages, unavailability, "quota limitations or resource exhaustion" of the providers behind
+// Lambda.
 func kindOfCode(code string) (cloud.Kind, bool) {
 	switch code {
 	case "instance-operations/launch/insufficient-capacity", codeNotFound:
@@ -70,11 +71,12 @@ func kindOfCode(code string) (cloud.Kind, bool) {
 	return "", false
 }
 
-// throttledFor is how long to wait where the API does not say: it allows a request a second.
+// throttledFor is the wait after a throttling error without a Retry-After: the API allows one request a second.
 const throttledFor = time.Second
 
-// Typed makes an *cloud.Error of what a call failed with: by its code, else by its HTTP status, else as Transient,
-// because whoever did not answer may later. It returns nil for nil, and what is typed already as it is.
+// Typed converts the error of a call to a *cloud.Error. The kind follows from its code, otherwise from its HTTP
+// status; otherwise it is Transient, because a service that did not answer may answer later. Typed returns nil for
+// nil, and returns an error that already has a kind unchanged.
 func Typed(err error) error {
 	var already *cloud.Error
 	if err == nil || errors.As(err, &already) {
@@ -104,14 +106,14 @@ func Typed(err error) error {
 	return e
 }
 
-// typed is the *cloud.Error in an error, nil where there is none.
+// typed returns the *cloud.Error in an error; nil if there is none.
 func typed(err error) *cloud.Error {
 	var e *cloud.Error
 	errors.As(err, &e)
 	return e
 }
 
-// retryAfter reads the seconds of a Retry-After header, 0 when it has none.
+// retryAfter reads the seconds of a Retry-After header; 0 if there is none.
 func retryAfter(h http.Header) time.Duration {
 	const most = 3600
 	n, err := strconv.Atoi(h.Get("Retry-After"))
@@ -121,7 +123,7 @@ func retryAfter(h http.Header) time.Duration {
 	return time.Duration(min(n, most)) * time.Second
 }
 
-// unanswered says that a call may have taken effect although it failed: the API itself said nothing of it.
+// unanswered reports whether a failed call may have taken effect, because the API itself did not answer.
 func unanswered(err error) bool {
 	var api *apiError
 	var own *cloud.Error

@@ -10,14 +10,14 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/secret"
 )
 
-// ErrKey says that there is no API key to be had.
-var ErrKey = errors.New("no API key of Lambda's")
+// ErrKey means that there is no usable API key.
+var ErrKey = errors.New("no Lambda API key")
 
-// openToOthers are the permissions that a key's file may not have.
+// openToOthers are the permissions that a key file must not have.
 const openToOthers = 0o077
 
-// KeyFile reads the API key from a file each time it is asked. It fails with ErrKey for a file that others than its
-// owner may read, with the command that mends it.
+// KeyFile returns a function that reads the API key from a file at each call. It fails with ErrKey if others than the
+// owner may read the file; the error contains the command that fixes that.
 func KeyFile(path string) func(context.Context) (string, error) {
 	return func(context.Context) (string, error) {
 		info, err := os.Stat(path)
@@ -36,13 +36,13 @@ func KeyFile(path string) func(context.Context) (string, error) {
 	}
 }
 
-// Fetcher has secrets by name, as sources of package secret do.
+// Fetcher returns secrets by name, like the sources of package secret.
 type Fetcher interface {
 	Fetch(ctx context.Context, name string) (string, error)
 }
 
-// KeySecret reads the API key from where secrets are kept, such as a parameter of AWS Systems Manager. It fails with
-// ErrKey where there is none to be had, and with another error where it may be had later.
+// KeySecret returns a function that reads the API key from a store of secrets, such as AWS Systems Manager. It fails
+// with ErrKey if the store has none, and with another error if it may be available later.
 func KeySecret(from Fetcher, name string) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
 		text, err := from.Fetch(ctx, name)
@@ -56,11 +56,11 @@ func KeySecret(from Fetcher, name string) func(context.Context) (string, error) 
 	}
 }
 
-// checkKey refuses what cannot stand in a header, without telling it.
+// checkKey returns an error for a key that cannot be in a header; the error does not contain the key.
 func checkKey(text, from string) (string, error) {
 	key := strings.TrimSpace(text)
 	if key == "" || strings.IndexFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) >= 0 {
-		return "", fmt.Errorf("%w: %s does not have one line with a key", ErrKey, from)
+		return "", fmt.Errorf("%w: %s is not one line with a key", ErrKey, from)
 	}
 	return key, nil
 }

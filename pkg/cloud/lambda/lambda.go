@@ -18,37 +18,37 @@ import (
 // Name is the catalogue's name of this cloud.
 const Name = "lambda"
 
-// DefaultEndpoint is where the API is.
+// DefaultEndpoint is the URL of the API.
 const DefaultEndpoint = "https://cloud.lambda.ai"
 
-// Config is what the driver needs to know. Deployment, Key and Agents are required.
+// Config is the driver's configuration. Deployment, Key and Agents are required.
 type Config struct {
-	// Deployment is what all that is launched is named after, and all that is seen and terminated.
+	// Deployment is part of the name of everything launched. The driver sees and terminates only what has it.
 	Deployment string
-	// Key returns the API key. It is asked before every call, so that a key may be changed, and has to be quick.
+	// Key returns the API key. It is called before every request, so that the key can be changed, and must be fast.
 	Key func(context.Context) (string, error)
 	// Endpoint is the API's base URL without its path; DefaultEndpoint when empty.
 	Endpoint string
 	HTTP     *http.Client // http.DefaultClient when nil
-	// Regions are all in which machines may be bought; any when empty.
+	// Regions are all regions in which machines may be bought; any when empty.
 	Regions []string
 	Agents  driver.Agents
-	// Environment is put in the environment of agents.
+	// Environment is added to the environment of agents.
 	Environment map[string]string
-	// SSHKey names a key of the account's that machines let in. When empty one is made that nobody has: the API wants
-	// one, and the broker needs none.
+	// SSHKey names a key of the account that may log in to machines. If it is empty, the driver creates a key without
+	// a private half: the API requires one, but the broker needs none.
 	SSHKey string
-	// Graves remember terminated clusters; in this process's memory when nil.
+	// Graves remember terminated clusters; if nil, in this process's memory.
 	Graves driver.Graves
-	// LaunchEvery is the least time between two launches; 12 s when 0, as the API allows. Below 0 is no bound.
+	// LaunchEvery is the minimum time between two launches; 12 s when 0, the API's limit. Below 0 there is no limit.
 	LaunchEvery time.Duration
-	// SeenWithin is how long a machine that was bought may take to be listed; 20 s when 0. LookEvery is how often it is
-	// looked for meanwhile; every second when 0.
+	// SeenWithin is how long a new machine may take to be listed; 20 s when 0. LookEvery is how often the driver
+	// lists meanwhile; every second when 0.
 	SeenWithin, LookEvery time.Duration
 	Log                   *slog.Logger
 }
 
-// Times that calls may take, and the defaults of Config's.
+// Time limits of calls, and the defaults of Config.
 const (
 	readWithin   = 20 * time.Second
 	launchWithin = 60 * time.Second
@@ -56,11 +56,11 @@ const (
 	launchEvery  = 12 * time.Second // "Requests to /instance-operations/launch are limited to one per 12 seconds"
 	seenWithin   = 20 * time.Second
 	lookEvery    = time.Second
-	// maxTurn is how long a launch waits for its turn; whoever would wait longer is told when to come again.
+	// maxTurn is the maximum wait for a launch's turn; beyond that the caller gets an error with a RetryAfter.
 	maxTurn = 2 * time.Minute
 )
 
-// Cloud is Lambda's GPU cloud as the broker sees it. It implements cloud.Cloud and driver.Checker.
+// Cloud is Lambda's GPU cloud. It implements cloud.Cloud and driver.Checker.
 type Cloud struct {
 	cfg    Config
 	http   *http.Client
@@ -69,16 +69,16 @@ type Cloud struct {
 	locks  driver.Locks
 
 	mu     sync.Mutex
-	next   time.Time // when the next launch may be made
-	sshKey string    // the account has it
+	next   time.Time // earliest time of the next launch
+	sshKey string    // known to exist in the account
 	known  map[string]*cluster
-	ended  map[string]bool // clusters that this process has terminated
+	ended  map[string]bool // clusters terminated by this process
 }
 
-// cluster is what this process has bought of one: lists may lack it for a while.
+// cluster is what this process has bought of a cluster, which lists may lack for a while.
 type cluster struct {
 	machines map[int]owned // by rank
-	whole    bool          // a launch has told of it
+	whole    bool          // a launch has returned all its machines
 }
 
 var (
@@ -86,7 +86,7 @@ var (
 	_ driver.Checker = (*Cloud)(nil)
 )
 
-// New makes the driver. It calls nobody.
+// New makes the driver. It makes no calls.
 func New(cfg Config) *Cloud {
 	if cfg.Endpoint == "" {
 		cfg.Endpoint = DefaultEndpoint
@@ -107,7 +107,7 @@ func New(cfg Config) *Cloud {
 	if base == nil {
 		base = http.DefaultClient
 	}
-	// The key goes to the endpoint alone: an API does not send one elsewhere.
+	// Redirects are not followed, because the key must go only to the endpoint.
 	client := *base
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	c.http = &client
@@ -123,7 +123,7 @@ func orElse(d *time.Duration, otherwise time.Duration) {
 // Name implements cloud.Cloud.
 func (c *Cloud) Name() string { return Name }
 
-// Arch is the architecture of a machine type, which the API does not tell: those with Grace processors are Arm.
+// Arch returns the architecture of a machine type, which the API does not report: those with Grace processors are Arm.
 func Arch(instanceType string) string {
 	if strings.Contains(instanceType, "gh200") || strings.Contains(instanceType, "gb200") {
 		return "arm64"
@@ -131,7 +131,7 @@ func Arch(instanceType string) string {
 	return "amd64"
 }
 
-// turn waits until the next launch may be made. It fails with Throttled where that takes too long.
+// turn waits until the next launch may be made. It fails with Throttled if that takes too long.
 func (c *Cloud) turn(ctx context.Context) error {
 	if c.cfg.LaunchEvery < 0 {
 		return ctx.Err()
@@ -154,10 +154,10 @@ func (c *Cloud) turn(ctx context.Context) error {
 	return clock.Pause(ctx, wait)
 }
 
-// maxKnown bounds what is remembered of clusters.
+// maxKnown is the maximum number of remembered clusters.
 const maxKnown = 10_000
 
-// bought notes machines of a cluster, and whether they are all of it.
+// bought records machines of a cluster, and whether they are all of it.
 func (c *Cloud) bought(name string, whole bool, machines ...owned) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -172,7 +172,7 @@ func (c *Cloud) bought(name string, whole bool, machines ...owned) {
 	}
 }
 
-// terminated notes that a cluster is no more.
+// terminated records that a cluster was terminated.
 func (c *Cloud) terminated(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -181,7 +181,7 @@ func (c *Cloud) terminated(name string) {
 	delete(c.known, name)
 }
 
-// thin forgets half of what a map has when it has too much: it only serves to know sooner.
+// thin forgets half of a map when it is too large; the map only saves time.
 func thin[V any](m map[string]V) {
 	if len(m) >= maxKnown {
 		for _, any := range slices.Collect(maps.Keys(m))[:maxKnown/2] {
@@ -190,7 +190,7 @@ func thin[V any](m map[string]V) {
 	}
 }
 
-// members are the machines of a cluster that this process has bought, by rank, and whether they were all of it.
+// members returns the machines of a cluster that this process has bought, by rank, and whether they are all of it.
 func (c *Cloud) members(name string) (machines map[int]owned, whole bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -200,14 +200,14 @@ func (c *Cloud) members(name string) (machines map[int]owned, whole bool) {
 	return nil, false
 }
 
-// forget drops what is known of a cluster: it was undone.
+// forget forgets a cluster that was undone.
 func (c *Cloud) forget(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.known, name)
 }
 
-// unlisted are the machines that this process bought of a cluster and that a list does not have yet.
+// unlisted returns the machines of a cluster that this process has bought and that a list does not contain yet.
 func (c *Cloud) unlisted(name string, list []owned) (missing []owned) {
 	bought, _ := c.members(name)
 	for _, m := range bought {

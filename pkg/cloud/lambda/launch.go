@@ -56,14 +56,14 @@ func (c *Cloud) launch(ctx context.Context, spec cloud.LaunchSpec) ([]owned, err
 		return have, nil
 	}
 	if gone := c.gone(spec.Cluster, found); gone != "" {
-		// Some were taken meanwhile: whole or nothing.
+		// Some were interrupted since: all or nothing.
 		lost := fail(cloud.Capacity, driver.CodeLost, "machine %s of cluster %s has ended", gone, spec.Cluster)
 		return nil, errors.Join(lost, c.undo(ctx, have))
 	}
 	have, err = c.buy(ctx, spec, have)
 	if err != nil {
 		switch cloud.KindOf(Typed(err)) {
-		case cloud.Throttled, cloud.Transient: // the same is tried again, and finds what there is
+		case cloud.Throttled, cloud.Transient: // a retry finds the machines that exist
 			return nil, err
 		}
 		c.forget(spec.Cluster)
@@ -72,7 +72,7 @@ func (c *Cloud) launch(ctx context.Context, spec cloud.LaunchSpec) ([]owned, err
 	return c.confirm(ctx, spec, have)
 }
 
-// check refuses what this cloud cannot launch.
+// check returns an error for a spec that this cloud cannot launch.
 func (c *Cloud) check(spec cloud.LaunchSpec) error {
 	if err := driver.Check(Name, spec); err != nil {
 		return err
@@ -81,14 +81,14 @@ func (c *Cloud) check(spec cloud.LaunchSpec) error {
 		return fail(cloud.Invalid, codeNoSpot, "Lambda sells no spot machines")
 	}
 	if len(c.cfg.Regions) > 0 && !slices.Contains(c.cfg.Regions, spec.Offer.Region) {
-		return fail(cloud.Quota, codeNoRegion, "region %q is not among those of this deployment: %v",
+		return fail(cloud.Quota, codeNoRegion, "region %q is not among the regions of this deployment: %v",
 			spec.Offer.Region, c.cfg.Regions)
 	}
 	return nil
 }
 
-// sole returns a cluster's living machines by rank, and ends those that a lost answer has doubled. This process keeps
-// the ones it has told of, any other the first.
+// sole returns a cluster's living machines by rank, and ends duplicates that come from lost answers. This process
+// keeps the machines that it has returned; otherwise the first one bought is kept.
 func (c *Cloud) sole(ctx context.Context, cluster string, found []owned) ([]owned, error) {
 	told, _ := c.members(cluster)
 	slices.SortFunc(found, func(a, b owned) int {
@@ -108,7 +108,7 @@ func (c *Cloud) sole(ctx context.Context, cluster string, found []owned) ([]owne
 		}
 	}
 	if len(extra) > 0 {
-		c.log.Warn("machines that a lost answer has doubled are ended", "cluster", cluster, "machines", extra)
+		c.log.Warn("ending duplicate machines after a lost answer", "cluster", cluster, "machines", extra)
 	}
 	return keep, c.end(ctx, extra)
 }
@@ -120,8 +120,8 @@ func truth(is bool) int {
 	return 0
 }
 
-// gone names a machine of the cluster that has ended without being asked to: one that is listed so, or one that this
-// process has launched and that is listed no more. A cluster that was never whole has lost none.
+// gone returns the ID of a machine of the cluster that has ended without a request: it is listed as ended, or this
+// process has bought it and it is no longer listed. A cluster that was never whole has lost none.
 func (c *Cloud) gone(cluster string, found []owned) string {
 	told, whole := c.members(cluster)
 	for _, m := range found {
@@ -139,7 +139,7 @@ func (c *Cloud) gone(cluster string, found []owned) string {
 	return ""
 }
 
-// buy launches the machines that a cluster lacks, one by one. It returns all that there are, also when it fails.
+// buy launches the machines that a cluster lacks, one by one. It returns all machines, even if it fails.
 func (c *Cloud) buy(ctx context.Context, spec cloud.LaunchSpec, have []owned) ([]owned, error) {
 	key, err := c.key(ctx)
 	if err != nil {
@@ -154,7 +154,7 @@ func (c *Cloud) buy(ctx context.Context, spec cloud.LaunchSpec, have []owned) ([
 			continue
 		}
 		m, err := c.buyOne(ctx, spec, rank, key)
-		if isCode(Typed(err), codeNotFound) && c.lostKey(ctx, key) { // somebody has removed it
+		if isCode(Typed(err), codeNotFound) && c.lostKey(ctx, key) { // the SSH key was removed
 			if key, err = c.key(ctx); err == nil {
 				m, err = c.buyOne(ctx, spec, rank, key)
 			}
@@ -175,7 +175,7 @@ func (c *Cloud) buyOne(ctx context.Context, spec cloud.LaunchSpec, rank int, key
 	if err != nil {
 		return owned{}, err
 	}
-	if script, err = bootstrap.Plain(script); err != nil { // the API takes text alone, and a megabyte of it
+	if script, err = bootstrap.Plain(script); err != nil { // the API accepts only text, up to a megabyte
 		return owned{}, err
 	}
 	if err := c.turn(ctx); err != nil {
@@ -202,12 +202,12 @@ func (c *Cloud) buyOne(ctx context.Context, spec cloud.LaunchSpec, rank int, key
 		}}, nil
 	case err == nil:
 		return owned{}, fail(cloud.Transient, driver.CodeLost,
-			"the API has launched %d machines where one was asked for",
+			"the API launched %d machines instead of one",
 			len(out.IDs))
 	case !unanswered(err) || ctx.Err() != nil:
 		return owned{}, err
 	}
-	// Whether it was done nobody said.
+	// The outcome is unknown.
 	found, lookErr := c.await(ctx, spec.Cluster, func(all []owned) bool { return has(all, rank) })
 	if lookErr != nil {
 		return owned{}, errors.Join(Typed(err), lookErr)
@@ -224,8 +224,8 @@ func has(all []owned, rank int) bool {
 	return slices.ContainsFunc(all, func(m owned) bool { return m.rank == rank && m.living() })
 }
 
-// await lists a cluster's machines until they are as wanted, or it is time to give up. It fails when they cannot be
-// listed.
+// await lists a cluster's machines until wanted returns true, or until SeenWithin has passed. It fails if they cannot
+// be listed.
 func (c *Cloud) await(ctx context.Context, cluster string, wanted func([]owned) bool) ([]owned, error) {
 	deadline := time.Now().Add(c.cfg.SeenWithin)
 	for {
@@ -239,8 +239,8 @@ func (c *Cloud) await(ctx context.Context, cluster string, wanted func([]owned) 
 	}
 }
 
-// confirm looks, once machines are bought, whether another call bought some of them too, or terminated the cluster
-// meanwhile. A list that has the new ones has the older ones as well.
+// confirm checks after buying whether another call bought some of the machines too, or terminated the cluster. A list
+// that contains the new machines contains the older ones as well.
 func (c *Cloud) confirm(ctx context.Context, spec cloud.LaunchSpec, have []owned) ([]owned, error) {
 	listed := func(all []owned) bool {
 		for _, m := range have {
@@ -256,7 +256,7 @@ func (c *Cloud) confirm(ctx context.Context, spec cloud.LaunchSpec, have []owned
 	}
 	if lookErr != nil || !listed(found) {
 		c.bought(spec.Cluster, true, have...)
-		return have, nil // what cannot be seen now, Machines ends later
+		return have, nil // Machines later ends duplicates that are not listed now
 	}
 	kept, err := c.sole(ctx, spec.Cluster, found)
 	if err != nil {
@@ -270,14 +270,14 @@ func (c *Cloud) confirm(ctx context.Context, spec cloud.LaunchSpec, have []owned
 	return kept, nil
 }
 
-// undo ends what a launch that failed has bought, whatever has become of its caller.
+// undo ends what a failed launch has bought, even if its caller's context has ended.
 func (c *Cloud) undo(ctx context.Context, machines []owned) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoWithin)
 	defer cancel()
 	return c.end(ctx, living(machines))
 }
 
-// living are the ids of machines that cost, each once.
+// living returns the IDs of machines that cost money, each once.
 func living(machines []owned) []string {
 	var ids []string
 	for _, m := range machines {

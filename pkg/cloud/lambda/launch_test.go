@@ -35,7 +35,7 @@ func (w *world) living(want ...cloud.Machine) {
 	}
 	slices.Sort(ids)
 	if have := w.account.Living(); !slices.Equal(have, ids) {
-		w.Errorf("machines %v live, not %v", have, ids)
+		w.Errorf("machines %v are running, not %v", have, ids)
 	}
 }
 
@@ -48,18 +48,19 @@ func code(err error) string {
 	return e.Code
 }
 
-// A machine's user data lies open to its tasks: it has its own token, as text, however many machines there are.
-func TestAMachineIsToldItsOwnTokenAlone(t *testing.T) {
+// Tasks can read a machine's user data, so it contains only the machine's own token, uncompressed for any number of
+// machines.
+func TestUserDataContainsOnlyOwnToken(t *testing.T) {
 	w := newWorld(t, nil)
 	s := spec("many", 3)
 	for i := range s.Bootstrap.Tokens {
-		s.Bootstrap.Tokens[i] += strings.Repeat("x", 9000) // compressed for other clouds
+		s.Bootstrap.Tokens[i] += strings.Repeat("x", 9000) // would be compressed for other clouds
 	}
 	for _, m := range w.launch(w.lambda, s) {
 		data := w.account.UserData(m.ID)
 		for rank, token := range s.Bootstrap.Tokens {
 			if strings.Contains(data, token) != (rank == m.Rank) {
-				t.Errorf("rank %d is told the token of rank %d, or not its own", m.Rank, rank)
+				t.Errorf("rank %d has the token of rank %d, or lacks its own", m.Rank, rank)
 			}
 		}
 		if !strings.HasPrefix(data, "#!/bin/bash") || !strings.Contains(data, "cloud='lambda'") || !strings.Contains(data, digest) {
@@ -67,17 +68,17 @@ func TestAMachineIsToldItsOwnTokenAlone(t *testing.T) {
 		}
 	}
 	if strings.Contains(w.log.String(), "token-many") || strings.Contains(w.log.String(), lambdacloud.DefaultKey) {
-		t.Error("a secret is in the log")
+		t.Error("the log contains a secret")
 	}
 }
 
-func TestAnArmMachineIsToldOfTheArmAgent(t *testing.T) {
+func TestArmMachineGetsArmAgent(t *testing.T) {
 	w := newWorld(t, nil)
 	s := spec("arm", 1)
 	s.Offer.InstanceType, s.Offer.Region, s.Offer.Accelerator = "gpu_1x_gh200", "us-east-3", "GH200"
 	m := w.launch(w.lambda, s)[0]
 	if data := w.account.UserData(m.ID); !strings.Contains(data, strings.Repeat("f", 64)) {
-		t.Error("it is told of another agent")
+		t.Error("the user data names another agent")
 	}
 	listed, err := w.lambda.Machines(t.Context(), "arm")
 	if err != nil || len(listed) != 1 || listed[0].Offer.Accelerator != "GH200" || listed[0].Offer.USDPerHour != 1.49 {
@@ -85,8 +86,8 @@ func TestAnArmMachineIsToldOfTheArmAgent(t *testing.T) {
 	}
 }
 
-// Another process finds the cluster by the names alone, and buys nothing.
-func TestAClusterIsFoundWithoutRecords(t *testing.T) {
+// Another process finds the cluster by the machines' names alone, and buys nothing.
+func TestClusterIsFoundByNames(t *testing.T) {
 	for _, cluster := range []string{"short.0.1", strings.Repeat("long-", 40) + ".0.1"} {
 		w := newWorld(t, nil)
 		first := w.launch(w.lambda, spec(cluster, 2))
@@ -102,14 +103,14 @@ func TestAClusterIsFoundWithoutRecords(t *testing.T) {
 	}
 }
 
-// Two processes that do not see each other's machines both buy: the first ones stay, whoever looks.
-func TestWhatWasDoubledIsEnded(t *testing.T) {
+// Two processes that do not see each other's machines both buy: every process keeps the first ones.
+func TestDuplicatesAreEnded(t *testing.T) {
 	w := newWorld(t, func(c *lambda.Config) { c.SeenWithin = time.Nanosecond })
 	w.account.Lag(2)
 	first := w.launch(w.lambda, spec("a", 1))
 	w.launch(lambda.New(w.cfg), spec("a", 1))
 	if n := len(w.account.Living()); n != 2 {
-		t.Fatalf("%d machines: the test does not test", n)
+		t.Fatalf("%d machines: there is no duplicate to end", n)
 	}
 	for range 3 { // until both are listed
 		if _, err := lambda.New(w.cfg).Machines(t.Context(), ""); err != nil {
@@ -117,13 +118,14 @@ func TestWhatWasDoubledIsEnded(t *testing.T) {
 		}
 	}
 	w.living(first...)
-	if !strings.Contains(w.log.String(), "doubled") {
-		t.Error("nobody is told")
+	if !strings.Contains(w.log.String(), "duplicate") {
+		t.Error("the duplicate is not logged")
 	}
 }
 
-// A launch whose answer is lost, and that no list shows before its cluster is terminated, is ended when one does.
-func TestWhatWasBoughtUnseenAndTerminatedIsEnded(t *testing.T) {
+// A launch's answer is lost, and no list shows its machine before the cluster is terminated: the machine is ended
+// when a list shows it.
+func TestUnlistedMachineOfTerminatedClusterIsEnded(t *testing.T) {
 	w := newWorld(t, func(c *lambda.Config) { c.SeenWithin = time.Nanosecond })
 	w.account.Lag(3)
 	w.account.LoseAnswer()
@@ -131,7 +133,7 @@ func TestWhatWasBoughtUnseenAndTerminatedIsEnded(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := w.lambda.Terminate(t.Context(), "a"); err != nil || len(w.account.Living()) != 1 {
-		t.Fatalf("%v, %d: the test does not test", err, len(w.account.Living()))
+		t.Fatalf("%v, %d: the machine was not missed", err, len(w.account.Living()))
 	}
 	for range 3 {
 		if _, err := w.lambda.Machines(t.Context(), ""); err != nil {
@@ -141,8 +143,8 @@ func TestWhatWasBoughtUnseenAndTerminatedIsEnded(t *testing.T) {
 	w.living()
 }
 
-// A cluster that was whole and is not any more is lost as a whole.
-func TestAClusterThatLostAMachineIsNotMended(t *testing.T) {
+// If a whole cluster loses a machine, the whole cluster is lost.
+func TestClusterWithLostMachineIsLost(t *testing.T) {
 	w := newWorld(t, nil)
 	machines := w.launch(w.lambda, spec("a", 3))
 	if err := w.account.Preempt(machines[1].ID); err != nil {
@@ -159,8 +161,8 @@ func TestAClusterThatLostAMachineIsNotMended(t *testing.T) {
 	w.living()
 }
 
-// What the API had no time for is bought by the next call: nothing that was bought is thrown away.
-func TestAThrottledLaunchGoesOnWhereItStopped(t *testing.T) {
+// After throttling, the next call buys the rest and keeps what was bought.
+func TestThrottledLaunchContinues(t *testing.T) {
 	w := newWorld(t, nil)
 	w.account.FailLaunch(2, lambdacloud.Known("global/rate-limit-exceeded"))
 	if _, err := w.lambda.Launch(t.Context(), spec("a", 4)); cloud.KindOf(err) != cloud.Throttled {
@@ -172,7 +174,7 @@ func TestAThrottledLaunchGoesOnWhereItStopped(t *testing.T) {
 	}
 }
 
-func TestListsAreAskedForAgain(t *testing.T) {
+func TestThrottledListIsRetried(t *testing.T) {
 	w := newWorld(t, nil)
 	w.account.Throttle(1)
 	if _, err := w.lambda.Machines(t.Context(), ""); err != nil {
@@ -180,8 +182,8 @@ func TestListsAreAskedForAgain(t *testing.T) {
 	}
 }
 
-// Launches of a process keep the distance that the API wants; what would wait too long is told when to come.
-func TestLaunchesKeepTheirDistance(t *testing.T) {
+// Launches of a process keep the API's minimum distance; a launch that would wait too long fails with a RetryAfter.
+func TestLaunchRateLimit(t *testing.T) {
 	w := newWorld(t, func(c *lambda.Config) { c.LaunchEvery = time.Hour })
 	w.launch(w.lambda, spec("a", 1))
 	_, err := w.lambda.Launch(t.Context(), spec("b", 1))
@@ -191,7 +193,7 @@ func TestLaunchesKeepTheirDistance(t *testing.T) {
 	}
 }
 
-func TestWhatIsRefused(t *testing.T) {
+func TestLaunchErrors(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind   cloud.Kind
 		change func(*world, *cloud.LaunchSpec)
@@ -225,12 +227,12 @@ func TestWhatIsRefused(t *testing.T) {
 	}
 }
 
-// The key goes to the API and nowhere else: not to where a redirect points.
-func TestTheKeyDoesNotFollowARedirect(t *testing.T) {
+// The key goes only to the API, and not to the target of a redirect.
+func TestRedirectsAreNotFollowed(t *testing.T) {
 	w := newWorld(t, func(c *lambda.Config) {
 		c.HTTP = &http.Client{Transport: trip(func(r *http.Request) (*http.Response, error) {
 			if r.URL.Host == "elsewhere.example" {
-				t.Error("the redirect is followed")
+				t.Error("the redirect was followed")
 			}
 			return &http.Response{StatusCode: http.StatusFound, Header: http.Header{"Location": {"http://elsewhere.example/"}},
 				Body: http.NoBody, Request: r}, nil
@@ -295,7 +297,7 @@ func TestKeySecret(t *testing.T) {
 	if _, err := lambda.KeySecret(from, "/other")(t.Context()); !errors.Is(err, lambda.ErrKey) {
 		t.Errorf("%v", err)
 	}
-	// Where the key is kept may be away for a moment: that is no reason to leave the cloud alone for hours.
+	// If the store of the key is unavailable for a moment, the cloud must not be blocked for hours.
 	for name, want := range map[string]cloud.Kind{"/other": cloud.Auth, "/away": cloud.Transient} {
 		c := lambda.New(lambda.Config{Deployment: "test", Key: lambda.KeySecret(from, name), Endpoint: "http://127.0.0.1:1"})
 		if _, err := c.Launch(t.Context(), spec("c1", 1)); cloud.KindOf(err) != want {
@@ -312,7 +314,7 @@ func TestCheck(t *testing.T) {
 		mend    string
 		regions int
 	}{
-		"all is well":   {func(*world) {}, false, "", "", 5},
+		"all is fine":   {func(*world) {}, false, "", "", 5},
 		"no key":        {func(w *world) { w.cfg.Key = lambda.KeyFile("/no/such/key") }, true, "no such file", "cloud add lambda", 0},
 		"a revoked key": {func(w *world) { w.account.Revoke(true) }, true, "API key was invalid", "cloud.lambda.ai/api-keys", 0},
 		"an inactive account": {func(w *world) { w.account.Suspend("global/account-inactive") }, true, "Your account is inactive",
@@ -320,7 +322,7 @@ func TestCheck(t *testing.T) {
 		"the API is down": {func(w *world) { w.account.Down(true) }, false, "EOF", "status.lambda.ai", 0},
 		"an unknown region": {func(w *world) { w.cfg.Regions = []string{"us-west-1", "mars-north-1"} }, false, "mars-north-1",
 			"other regions", 1},
-		"an SSH key that is not there": {func(w *world) { w.cfg.SSHKey = "mine" }, true, "no SSH key mine", "ssh-keys", 5},
+		"a missing SSH key": {func(w *world) { w.cfg.SSHKey = "mine" }, true, "no SSH key mine", "ssh-keys", 5},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, nil)
@@ -344,8 +346,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// The key that the API wants for SSH is made once, and nobody has its other half.
-func TestAnSSHKeyIsMadeOnce(t *testing.T) {
+// The SSH key that the API requires is created once, and its private half is discarded.
+func TestSSHKeyIsCreatedOnce(t *testing.T) {
 	w := newWorld(t, nil)
 	w.launch(w.lambda, spec("a", 1))
 	w.launch(lambda.New(w.cfg), spec("b", 1))
@@ -354,8 +356,9 @@ func TestAnSSHKeyIsMadeOnce(t *testing.T) {
 	}
 }
 
-// Who cleans up an account may remove the key: the next launch makes another, and one of the user's own is not made.
-func TestAnSSHKeyThatWasRemovedIsMadeAnew(t *testing.T) {
+// If a user removes the key while cleaning up the account, the next launch creates another one. A configured key is
+// never created.
+func TestRemovedSSHKeyIsRecreated(t *testing.T) {
 	w := newWorld(t, nil)
 	w.launch(w.lambda, spec("a", 1))
 	w.account.RemoveSSHKeys()

@@ -31,8 +31,8 @@ func (c *Cloud) find(ctx context.Context, cluster string) ([]owned, error) {
 	return slices.DeleteFunc(all, func(m owned) bool { return !m.of(cluster) }), err
 }
 
-// Machines implements cloud.Cloud. A list of the whole deployment also ends what should not be there any more: machines
-// that a lost answer has doubled, and those of clusters that this process has terminated before they were listed.
+// Machines implements cloud.Cloud. Listing the whole deployment also ends duplicates from lost answers, and machines
+// of clusters that this process terminated before they were listed.
 func (c *Cloud) Machines(ctx context.Context, cluster string) ([]cloud.Machine, error) {
 	if cluster != "" && !driver.ValidCluster(cluster) {
 		return nil, ctx.Err()
@@ -52,7 +52,7 @@ func (c *Cloud) Machines(ctx context.Context, cluster string) ([]cloud.Machine, 
 	return plain(found), nil
 }
 
-// sweep ends what should not be there. What cannot be ended now, the next list ends.
+// sweep ends machines that should not exist. If it fails for one, the next list tries again.
 func (c *Cloud) sweep(ctx context.Context, found []owned) {
 	byCluster := map[string][]owned{}
 	for _, m := range found {
@@ -62,7 +62,7 @@ func (c *Cloud) sweep(ctx context.Context, found []owned) {
 	}
 	for cluster, machines := range byCluster {
 		if err := c.sweepCluster(ctx, cluster, machines); err != nil {
-			c.log.Warn("machines that should not be there are not ended", "cluster", cluster, "err", err)
+			c.log.Warn("surplus machines not ended", "cluster", cluster, "err", err)
 		}
 	}
 }
@@ -78,7 +78,7 @@ func (c *Cloud) sweepCluster(ctx context.Context, cluster string, machines []own
 	if !ended && len(ranks) == len(machines) {
 		return nil
 	}
-	release, err := c.locks.Take(ctx, cluster) // a launch that is under way knows better
+	release, err := c.locks.Take(ctx, cluster) // wait for a launch in progress, which may need them
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (c *Cloud) sweepCluster(ctx context.Context, cluster string, machines []own
 // Terminate implements cloud.Cloud.
 func (c *Cloud) Terminate(ctx context.Context, cluster string) error {
 	if !driver.ValidCluster(cluster) {
-		return nil // there never was one
+		return nil // no cluster can have this name
 	}
 	return Typed(c.terminate(ctx, cluster))
 }

@@ -13,26 +13,26 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// A machine is called tw-DEPLOYMENT-TIME-RANK-CLUSTER: the hash of the deployment's name, the milliseconds since 1970
-// in base 36, and the cluster's name as it is, or "_" and its hash where that would be too long.
+// A machine's name is tw-DEPLOYMENT-TIME-RANK-CLUSTER: the hash of the deployment's name, the milliseconds since 1970
+// in base 36, the rank, and the cluster's name, or "_" and its hash if it would be too long.
 const (
-	maxName         = 64 // characters, which the API takes
+	maxName         = 64 // the API's maximum, in characters
 	mark            = "tw-"
-	hashed          = "_" // no cluster's name begins so
+	hashed          = "_" // no cluster's name begins with it
 	deploymentBytes = 5
 	clusterBytes    = 16
 	timeBase        = 36
-	// nameless is what a cluster is called whose machines have lost the tags with its name.
+	// nameless begins the name of a cluster whose machines have lost the tags with its name.
 	nameless = "unnamed:"
 )
 
-// hash is the first bytes of a text's SHA-256, in letters that every name may have.
+// hash returns the first bytes of a text's SHA-256, in characters that every name may contain.
 func hash(text string, bytes int) string {
 	sum := sha256.Sum256([]byte(text))
 	return strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:bytes]))
 }
 
-// nameOf is what the machine of a rank is called.
+// nameOf returns the name of the machine of a rank.
 func nameOf(deployment, cluster string, rank int, at time.Time) string {
 	head := mark + hash(deployment, deploymentBytes) + "-" + strconv.FormatInt(at.UnixMilli(), timeBase) + "-" +
 		strconv.Itoa(rank) + "-"
@@ -42,14 +42,14 @@ func nameOf(deployment, cluster string, rank int, at time.Time) string {
 	return head + hashed + hash(cluster, clusterBytes)
 }
 
-// named is what a machine's name says.
+// named is the content of a machine's name.
 type named struct {
-	cluster string // or hashed and its hash
+	cluster string // the name, or "_" and its hash
 	rank    int
 	at      time.Time
 }
 
-// readName reads the name of a machine; ok says whether it is one of the deployment's.
+// readName parses the name of a machine; ok is true if it belongs to the deployment.
 func readName(deployment, name string) (n named, ok bool) {
 	rest, ok := strings.CutPrefix(name, mark+hash(deployment, deploymentBytes)+"-")
 	if !ok {
@@ -69,7 +69,7 @@ func readName(deployment, name string) (n named, ok bool) {
 	return n, true
 }
 
-// of says whether a name is of a cluster's machine.
+// of reports whether a name belongs to a cluster's machine.
 func (n named) of(cluster string) bool {
 	digest, isHash := strings.CutPrefix(n.cluster, hashed)
 	if !isHash {
@@ -78,7 +78,7 @@ func (n named) of(cluster string) bool {
 	return digest == hash(cluster, clusterBytes) || cluster == nameless+digest
 }
 
-// Tags of a machine. The API takes values of 128 characters, so a cluster's name may need two.
+// Tags of a machine. The API accepts values of up to 128 characters, so a cluster's name may need two tags.
 const (
 	tagDeployment = "tradewind:deployment"
 	tagCluster    = "tradewind:cluster"
@@ -107,10 +107,10 @@ type owned struct {
 	named
 }
 
-// living says whether it costs, and has to be ended by somebody.
+// living reports whether the machine costs money and must be ended.
 func (m owned) living() bool { return m.State == cloud.Pending || m.State == cloud.Running }
 
-// own says what an instance is to this deployment; ok is false where it is somebody else's.
+// own converts an instance; ok is false if it does not belong to this deployment.
 func (c *Cloud) own(i instance) (m owned, ok bool) {
 	n, ok := readName(c.cfg.Deployment, i.Name)
 	if !ok {
@@ -150,8 +150,8 @@ func (i instance) tag(key string) string {
 	return i.Tags[at].Value
 }
 
-// stateOf reads a status. A machine that does not answer costs as one that does: that it is of no use, its agent's
-// silence says.
+// stateOf converts a status. A machine that does not answer costs as much as one that does; the broker detects by its
+// agent's silence that it is useless.
 func stateOf(status string) cloud.State {
 	switch status {
 	case statusBooting:
@@ -163,5 +163,5 @@ func stateOf(status string) cloud.State {
 	case statusTerminating:
 		return cloud.Terminating
 	}
-	return cloud.Running // a new word: it is listed, so it may cost
+	return cloud.Running // an unknown status: the machine is listed, so it may cost money
 }

@@ -12,8 +12,8 @@ import (
 
 var names = rapid.StringMatching(`[A-Za-z0-9][A-Za-z0-9._:/=+@-]{0,254}`)
 
-// TestANameTellsWhoseAMachineIs holds names to what the API takes, and to being read again.
-func TestANameTellsWhoseAMachineIs(t *testing.T) {
+// TestNameRoundTrip checks that names fit the API's limit and can be parsed again.
+func TestNameRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		deployment, cluster, other := names.Draw(t, "deployment"), names.Draw(t, "cluster"), names.Draw(t, "other")
 		rank := rapid.IntRange(0, 4095).Draw(t, "rank")
@@ -24,18 +24,18 @@ func TestANameTellsWhoseAMachineIs(t *testing.T) {
 		}
 		short, got, of, ok := lambda.ReadName(deployment, name)
 		if !ok || got != rank || !of(cluster) || (other != cluster && of(other)) {
-			t.Fatalf("%q is read as rank %d of %q (%v)", name, got, short, ok)
+			t.Fatalf("%q is parsed as rank %d of %q (%v)", name, got, short, ok)
 		}
 		if _, _, _, ok := lambda.ReadName(deployment+"x", name); ok {
-			t.Fatalf("%q is another deployment's too", name)
+			t.Fatalf("%q is accepted by another deployment too", name)
 		}
 	})
 }
 
-func TestWhatAJobIsCalledStandsInTheName(t *testing.T) {
+func TestNameContainsClusterName(t *testing.T) {
 	const cluster = "dag-20261122-0123456789abcdef.12.3"
 	if short, _, _, _ := lambda.ReadName("d", lambda.NameOf("d", cluster, 1, time.Now())); short != cluster {
-		t.Errorf("read %q", short)
+		t.Errorf("parsed %q", short)
 	}
 }
 
@@ -46,7 +46,7 @@ func FuzzReadName(f *testing.F) {
 	f.Fuzz(func(t *testing.T, name string) {
 		cluster, rank, of, ok := lambda.ReadName("d", name)
 		if ok && (rank < 0 || cluster == "" || (driver.ValidCluster(cluster) && !of(cluster))) {
-			t.Errorf("%q is read as rank %d of %q", name, rank, cluster)
+			t.Errorf("%q is parsed as rank %d of %q", name, rank, cluster)
 		}
 	})
 }

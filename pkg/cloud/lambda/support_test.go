@@ -17,7 +17,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/lambda"
 )
 
-// digest is of no agent: nobody runs what these tests launch.
+// digest belongs to no agent: nothing runs on the machines of these tests.
 var digest = strings.Repeat("0123456789abcdef", 4)
 
 var offer = apitypes.Offer{
@@ -36,7 +36,7 @@ type world struct {
 func newWorld(t *testing.T, change func(*lambda.Config)) *world {
 	t.Helper()
 	w := &world{T: t, log: &bytes.Buffer{}}
-	w.account = lambdacloud.New(lambdacloud.Config{Fault: func(err error) { t.Errorf("not as described: %v", err) }})
+	w.account = lambdacloud.New(lambdacloud.Config{Fault: func(err error) { t.Errorf("not as documented: %v", err) }})
 	server := httptest.NewServer(w.account)
 	t.Cleanup(server.Close)
 	w.cfg = lambda.Config{
@@ -68,7 +68,7 @@ func spec(cluster string, nodes int) cloud.LaunchSpec {
 	return cloud.LaunchSpec{Cluster: cluster, Offer: offer, Nodes: nodes, Bootstrap: boot(cluster, nodes)}
 }
 
-// failureOf is how the account fails where the driver is to see a kind of failure.
+// failureOf returns the account's failure that the driver turns into a kind.
 func failureOf(err *cloud.Error) lambdacloud.Failure {
 	codes := map[cloud.Kind]string{
 		cloud.Capacity: "instance-operations/launch/insufficient-capacity", cloud.Quota: "global/quota-exceeded",

@@ -11,7 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// DefaultNotice is how long before it takes a machine a cloud says so: what AWS gives.
+// DefaultNotice is how long a cloud warns before it takes a machine: AWS's time.
 const DefaultNotice = 2 * time.Minute
 
 // Request is a launch as a Behaviour sees it.
@@ -20,58 +20,58 @@ type Request struct {
 	Cluster string
 	Nodes   int
 	Labels  map[string]string
-	Now     time.Time     // virtual
-	Since   time.Duration // the same, from the start of the first host on the directory
+	Now     time.Time     // virtual time
+	Since   time.Duration // virtual time since the start of the first host on the directory
 }
 
-// Verdict is what becomes of a launch. The zero value lets it succeed.
+// Verdict is the outcome of a launch. The zero value is success.
 type Verdict struct {
-	Err    *cloud.Error  // it fails so
-	Delay  time.Duration // it takes so long first, in virtual time
-	Hang   bool          // it never answers
-	Unseen bool          // the machines are started but the answer, Err or a time-out, says that it failed
+	Err    *cloud.Error  // the launch fails with this error
+	Delay  time.Duration // the launch takes this long, in virtual time
+	Hang   bool          // the launch never returns
+	Unseen bool          // the machines start, but the launch returns Err or a lost answer
 }
 
-// Preemption is when a machine will be taken.
+// Preemption is when a machine will be interrupted.
 type Preemption struct {
 	At     time.Time
 	Notice time.Duration
 }
 
-// Behaviour decides what a cloud does that nobody asked for. Its methods are safe for concurrent use, and
-// the same seed, trace or script gives the same answers.
+// Behaviour decides the simulated events of a cloud: failures and interruptions. Its methods are safe for concurrent
+// use, and give the same answers for the same seed, trace or script.
 type Behaviour interface {
-	// Launch says what becomes of a launch. It is asked once a call; not when the cluster exists already.
+	// Launch returns the outcome of a launch. It is called once per launch call, but not if the cluster already exists.
 	Launch(Request) Verdict
-	// Preemption says when machine rank of a cluster launched at r.Now will be taken, if it will be. It is asked once a
-	// machine.
+	// Preemption returns when machine rank of a cluster launched at r.Now will be interrupted, if at all. It is
+	// called once per machine.
 	Preemption(r Request, rank int) (Preemption, bool)
 }
 
-// Remembering is a Behaviour with a memory, which the host keeps over restarts.
+// Remembering is a Behaviour with state, which the host saves across restarts.
 type Remembering interface {
 	Behaviour
 	Save() ([]byte, error) // JSON
 	Restore([]byte) error
 }
 
-// None is a cloud that always has capacity and takes nothing.
+// None is a cloud that always has capacity and never interrupts a machine.
 type None struct{}
 
-// Launch succeeds.
+// Launch always succeeds.
 func (None) Launch(Request) Verdict { return Verdict{} }
 
-// Preemption never comes.
+// Preemption never happens.
 func (None) Preemption(Request, int) (Preemption, bool) { return Preemption{}, false }
 
-// Seeded fails launches and takes spot machines at random. A place that has no capacity has none for Window, so trying
-// the same again at once is of no use, as in a real cloud.
+// Seeded fails launches and interrupts spot machines at random. A place without capacity has none for the whole
+// Window, so an immediate retry is useless, as in a real cloud.
 type Seeded struct {
 	Seed uint64
 	// CapacityFailure is the probability that a launch finds no capacity, by offer; nil is never.
 	CapacityFailure func(apitypes.Offer) float64
-	// MeanLife is the expected time until a spot machine is taken (exponentially distributed), by offer; nil or 0 is
-	// never.
+	// MeanLife is the expected time until a spot machine is interrupted (exponentially distributed), by offer; nil or
+	// 0 is never.
 	MeanLife func(apitypes.Offer) time.Duration
 	Window   time.Duration // 30 min when 0
 	Notice   time.Duration // DefaultNotice when 0
@@ -109,12 +109,12 @@ func (s Seeded) Preemption(r Request, rank int) (Preemption, bool) {
 	return Preemption{At: r.Now.Add(time.Duration(min(life, math.MaxInt64/2))), Notice: notice}, true
 }
 
-// uniform is a number in [0, 1) that depends on its arguments alone.
+// uniform is a number in [0, 1) that depends only on its arguments.
 func (s Seeded) uniform(what, of string, n uint64) float64 {
 	return float64(mix(s.Seed, what, of, n)>>11) / (1 << 53)
 }
 
-// mix hashes its arguments, FNV-1a with a finalizer so that near arguments give far results.
+// mix hashes its arguments: FNV-1a with a finalizer, so that similar arguments give different results.
 func mix(seed uint64, what, of string, n uint64) uint64 {
 	h := fnv.New64a()
 	var b [8]byte
@@ -131,7 +131,7 @@ func mix(seed uint64, what, of string, n uint64) uint64 {
 	return x ^ x>>33
 }
 
-// place is what has capacity or not: machines of a type, in a zone, in a market.
+// place names what has capacity or not: machines of a type, in a zone, on a market.
 func place(o apitypes.Offer) string {
 	market := "on-demand"
 	if o.Spot {
@@ -140,7 +140,7 @@ func place(o apitypes.Offer) string {
 	return o.Cloud + "/" + o.Region + "/" + o.Zone + "/" + o.InstanceType + "/" + o.Accelerator + "/" + market
 }
 
-// capacityCodes are what clouds call it when they have no machine.
+// capacityCode returns a cloud's error code for missing capacity.
 func capacityCode(cloudName string) string {
 	switch cloudName {
 	case "aws":
@@ -162,7 +162,7 @@ func noCapacity(o apitypes.Offer) Verdict {
 		"no capacity for %s in %s at this time", o.InstanceType, where)}
 }
 
-// judge asks the behaviour about a launch, and lives through the time it takes.
+// judge asks the behaviour about a launch, and waits for the delay that it returns.
 func (h *Host) judge(ctx context.Context, r Request) (Verdict, error) {
 	v := h.cfg.Behaviour.Launch(r)
 	h.mu.Lock()
@@ -186,7 +186,7 @@ func (h *Host) judge(ctx context.Context, r Request) (Verdict, error) {
 	return v, nil
 }
 
-// remember keeps the memory of a behaviour that has one. h.mu is held.
+// remember saves the state of a behaviour that has one. h.mu is held.
 func (h *Host) remember() error {
 	if _, ok := h.cfg.Behaviour.(Remembering); ok {
 		return h.saveState()

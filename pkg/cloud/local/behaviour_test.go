@@ -17,12 +17,12 @@ import (
 
 var t0 = time.Date(2026, 5, 20, 12, 0, 0, 0, time.UTC)
 
-// at is a request for a cluster of one, so long after the start.
+// at is a request for a cluster of one machine, at a time since the start.
 func at(since time.Duration, o apitypes.Offer, cluster string) local.Request {
 	return local.Request{Offer: o, Cluster: cluster, Nodes: 1, Now: t0.Add(since), Since: since}
 }
 
-func TestSeededFailsAsOftenAsToldAndSticksToIt(t *testing.T) {
+func TestSeededFailureRate(t *testing.T) {
 	b := local.Seeded{Seed: 7, CapacityFailure: func(apitypes.Offer) float64 { return 0.3 }}
 	failed := 0
 	const windows = 2000
@@ -30,7 +30,7 @@ func TestSeededFailsAsOftenAsToldAndSticksToIt(t *testing.T) {
 		when := time.Duration(i) * 30 * time.Minute
 		v := b.Launch(at(when, onDemand, "a"))
 		if again := b.Launch(at(when+29*time.Minute, onDemand, "b")); (v.Err == nil) != (again.Err == nil) {
-			t.Fatal("capacity came or went within a window")
+			t.Fatal("capacity changed within a window")
 		}
 		if v.Err != nil {
 			failed++
@@ -44,7 +44,7 @@ func TestSeededFailsAsOftenAsToldAndSticksToIt(t *testing.T) {
 	}
 }
 
-func TestSeededLivesHaveTheirMean(t *testing.T) {
+func TestSeededMeanLife(t *testing.T) {
 	b := local.Seeded{Seed: 7, MeanLife: func(apitypes.Offer) time.Duration { return 10 * time.Hour }}
 	var sum time.Duration
 	const machines = 4000
@@ -59,11 +59,11 @@ func TestSeededLivesHaveTheirMean(t *testing.T) {
 		t.Errorf("mean life %.2f h", mean)
 	}
 	if _, ok := b.Preemption(at(0, onDemand, "a"), 0); ok {
-		t.Error("an on-demand machine is taken")
+		t.Error("an on-demand machine is interrupted")
 	}
 }
 
-func TestSeededIsTheSameForTheSameSeed(t *testing.T) {
+func TestSeededIsDeterministic(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
 		behaviour := func() local.Seeded {
@@ -77,7 +77,7 @@ func TestSeededIsTheSameForTheSameSeed(t *testing.T) {
 		q, _ := behaviour().Preemption(r, rank)
 		first, second := behaviour().Launch(r), behaviour().Launch(r)
 		if p != q || (first.Err == nil) != (second.Err == nil) {
-			t.Fatal("two of the same seed differ")
+			t.Fatal("two behaviours with the same seed differ")
 		}
 	})
 }
@@ -115,7 +115,7 @@ func scenario(t *testing.T, s string) *local.Scenario {
 	return sc
 }
 
-func TestAScenarioSaysWhatBecomesOfLaunches(t *testing.T) {
+func TestScenarioLaunch(t *testing.T) {
 	s := scenario(t, demo)
 	if v := s.Launch(at(9*time.Minute, spot, "a")); v.Err == nil || v.Err.Kind != cloud.Capacity || v.Err.Code != "InsufficientInstanceCapacity" {
 		t.Errorf("%+v", v)
@@ -158,7 +158,7 @@ func TestAScenarioSaysWhatBecomesOfLaunches(t *testing.T) {
 	}
 }
 
-func TestAScenarioTakesMachines(t *testing.T) {
+func TestScenarioPreemption(t *testing.T) {
 	s := scenario(t, demo)
 	r := at(time.Hour, spot, "c1")
 	r.Labels = map[string]string{"task": "train"}
@@ -166,26 +166,26 @@ func TestAScenarioTakesMachines(t *testing.T) {
 		t.Errorf("%+v, %v", p, ok)
 	}
 	if _, ok := s.Preemption(r, 1); !ok {
-		t.Error("the second machine of the first cluster is not taken")
+		t.Error("the second machine of the first cluster is not interrupted")
 	}
 	r.Cluster = "c2"
 	if _, ok := s.Preemption(r, 0); ok {
-		t.Error("the second cluster is taken too")
+		t.Error("the second cluster is interrupted too")
 	}
 	r.Labels["task"] = "pair"
 	if _, ok := s.Preemption(r, 0); ok {
-		t.Error("rank 0 is taken")
+		t.Error("rank 0 is interrupted")
 	}
 	if p, ok := s.Preemption(r, 1); !ok || !p.At.Equal(t0.Add(2*time.Hour)) || p.Notice != local.DefaultNotice {
 		t.Errorf("%+v, %v", p, ok)
 	}
 }
 
-func TestAScenarioRemembersOverRestarts(t *testing.T) {
+func TestScenarioSaveAndRestore(t *testing.T) {
 	s, r := scenario(t, demo), at(time.Hour, spot, "c1")
 	r.Labels = map[string]string{"task": "train"}
 	if _, ok := s.Preemption(r, 0); !ok {
-		t.Fatal("not taken")
+		t.Fatal("not interrupted")
 	}
 	saved, err := s.Save()
 	if err != nil {
@@ -197,18 +197,18 @@ func TestAScenarioRemembersOverRestarts(t *testing.T) {
 	}
 	r.Cluster = "c2"
 	if _, ok := again.Preemption(r, 0); ok {
-		t.Error("the second cluster is the first after a restart")
+		t.Error("after a restart the second cluster counts as the first")
 	}
-	other := scenario(t, "rules: [{fail: quota}]") // of as many rules
+	other := scenario(t, "rules: [{fail: quota}]") // with as many rules
 	if err := other.Restore(saved); err == nil {
-		t.Error("took up the memory of another scenario")
+		t.Error("restored the state of another scenario")
 	}
 	if err := other.Restore([]byte("{")); err == nil {
-		t.Error("took up nonsense")
+		t.Error("restored invalid state")
 	}
 }
 
-func TestAHostKeepsTheMemoryOfItsScenario(t *testing.T) {
+func TestHostRestoresScenarioState(t *testing.T) {
 	w := newWorld(t, local.Config{Behaviour: scenario(t, "rules: [{nth: 1, fail: quota}]")})
 	if _, err := w.aws.Launch(t.Context(), w.spec("a", onDemand, 1)); cloud.KindOf(err) != cloud.Quota {
 		t.Fatalf("%v", err)
@@ -218,8 +218,8 @@ func TestAHostKeepsTheMemoryOfItsScenario(t *testing.T) {
 	w.launch("a", onDemand, 1)
 }
 
-// Who plays a scenario again sees it again: it goes on only where its machines are still there.
-func TestAScenarioIsPlayedAgain(t *testing.T) {
+// With Anew, a scenario starts from the beginning on a new host, but continues if the old host's machines still exist.
+func TestAnewRestartsScenario(t *testing.T) {
 	const second = "rules: [{nth: 2, fail: quota}]"
 	w := newWorld(t, local.Config{Behaviour: scenario(t, second), Anew: true})
 	w.launch("a", onDemand, 1)
@@ -229,7 +229,7 @@ func TestAScenarioIsPlayedAgain(t *testing.T) {
 	}
 	again()
 	if _, err := w.aws.Launch(t.Context(), w.spec("b", onDemand, 1)); cloud.KindOf(err) != cloud.Quota {
-		t.Fatalf("beside a machine of the host before: %v", err)
+		t.Fatalf("with a machine of the earlier host: %v", err)
 	}
 	if err := w.aws.Terminate(t.Context(), "a"); err != nil {
 		t.Fatal(err)
@@ -237,25 +237,25 @@ func TestAScenarioIsPlayedAgain(t *testing.T) {
 	again()
 	w.launch("c", onDemand, 1)
 	if _, err := w.aws.Launch(t.Context(), w.spec("d", onDemand, 1)); cloud.KindOf(err) != cloud.Quota {
-		t.Fatalf("played again: %v", err)
+		t.Fatalf("from the beginning: %v", err)
 	}
 }
 
-func TestMistakesInAScenarioAreNamed(t *testing.T) {
+func TestReadScenarioErrors(t *testing.T) {
 	for s, want := range map[string]string{
 		"rules:\n- match: {zoone: a}\n  fail: capacity":        "line 2: field zoone not found",
 		"rules:\n- fail: cpacity":                              `line 2: fail: kind is "cpacity", want one of [capacity quota`,
 		"rules:\n- fail: {kind: quota, cod: x}":                "line 2: field cod not found",
 		"rules:\n- fail: [quota]":                              "line 2: want a mapping",
-		"rules:\n- hang: true\n  until: soon":                  `line 3: "soon" is no duration`,
-		"rules:\n- hang: true\n  until: -1m":                   `"-1m" is no duration`,
+		"rules:\n- hang: true\n  until: soon":                  `line 3: "soon" is not a duration`,
+		"rules:\n- hang: true\n  until: -1m":                   `"-1m" is not a duration`,
 		"rules:\n- hang: true\n  nth: 0":                       `nth is "0"`,
 		"rules:\n- hang: true\n  nth: 3-2":                     `nth is "3-2"`,
 		"rules:\n- hang: true\n  nth: some":                    `nth is "some"`,
 		"rules:\n- hang: true\n  nth: 1+-2":                    `nth is "1+-2"`,
 		"rules:\n- match: {cloud: aws}":                        "rule 1: does nothing",
 		"rules:\n- fail: quota\n- fail: quota\n  hang: true":   "rule 2: fails and hangs",
-		"rules:\n- fail: quota\n  preempt: {after: 1m}":        "make two rules of it",
+		"rules:\n- fail: quota\n  preempt: {after: 1m}":        "make two rules",
 		"rules:\n- preempt: {}":                                "one of after and at",
 		"rules:\n- preempt: {at: 1m, after: 1m}":               "one of after and at",
 		"rules:\n- fail: quota\n  from: 2m\n  until: 1m":       "until is not after from",
@@ -263,7 +263,7 @@ func TestMistakesInAScenarioAreNamed(t *testing.T) {
 		"rules:\n- fail: quota\n  match: {cloud: \"[\"}":       `pattern "["`,
 		"rules:\n- fail: quota\n  match: {labels: {a: \"[\"}}": `pattern "["`,
 		"rules: 3": "line 1:", "name: x\nrules: []": "line 1: field name not found",
-		"": "it is empty",
+		"": "the file is empty",
 		"rules:\n- fail: quota\n  match: {labels: {a: b}}\n  x: 1": "line 4: field x not found",
 	} {
 		_, err := local.ReadScenario(strings.NewReader(s))
@@ -291,7 +291,7 @@ func FuzzReadScenario(f *testing.F) {
 		r := at(time.Hour, spot, "c")
 		sc.Launch(r)
 		if p, ok := sc.Preemption(r, 0); ok && p.At.Before(r.Now) {
-			t.Fatalf("taken at %v", p.At)
+			t.Fatalf("interrupted at %v", p.At)
 		}
 	})
 }

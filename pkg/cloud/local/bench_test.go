@@ -12,7 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/local"
 )
 
-// benchHost is a host with a broker that has work for every node before it asks.
+// benchHost is a host with a broker that has work ready for every node.
 func benchHost(b *testing.B) (*agenttest.Broker, cloud.Cloud) {
 	b.Helper()
 	broker := agenttest.New(b)

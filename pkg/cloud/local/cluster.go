@@ -17,16 +17,16 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// cluster is one that was launched and not yet terminated.
+// cluster is a cluster that was launched and is not terminated yet.
 type cluster struct {
 	host     *Host
 	key      clusterKey
 	dir      string
 	machines []*machine
 
-	op     sync.Mutex // held while machines are started, taken or ended; before Host.mu
+	op     sync.Mutex // held while machines are started, interrupted or ended; before Host.mu
 	stored bool       // rec is on disk; guarded by op
-	rec    *record    // fixed, but for Taken, which Host.mu guards
+	rec    *record    // immutable except Taken, which Host.mu guards
 
 	ctx    context.Context // of its interruptions
 	cancel context.CancelFunc
@@ -41,7 +41,7 @@ func (h *Host) newCluster(key clusterKey, rec *record) *cluster {
 	return cl
 }
 
-// list describes the machines. Host.mu is held.
+// list returns the machines. Host.mu is held.
 func (cl *cluster) list() []cloud.Machine {
 	out := make([]cloud.Machine, len(cl.machines))
 	for i, m := range cl.machines {
@@ -66,8 +66,8 @@ func (cl *cluster) store() error {
 	return nil
 }
 
-// launch starts the machines of a cluster, or finds those of the first launch with its name and starts what that one
-// did not come to.
+// launch starts the machines of a cluster. If an earlier launch with its name exists, it finds those machines and
+// starts any that are missing.
 func (h *Host) launch(ctx context.Context, cloudName string, spec cloud.LaunchSpec) ([]cloud.Machine, error) {
 	if err := check(cloudName, spec); err != nil {
 		return nil, err
@@ -103,9 +103,9 @@ func check(cloudName string, spec cloud.LaunchSpec) error {
 	}
 	switch {
 	case !validName(spec.Cluster):
-		return invalid("a cluster cannot be called %.300q", spec.Cluster)
+		return invalid("invalid cluster name %.300q", spec.Cluster)
 	case spec.Offer.Cloud != cloudName:
-		return invalid("the offer is of %q", spec.Offer.Cloud)
+		return invalid("the offer is from cloud %q", spec.Offer.Cloud)
 	case spec.Nodes < 1:
 		return invalid("%d machines", spec.Nodes)
 	case len(spec.Bootstrap.Tokens) != spec.Nodes:
@@ -116,7 +116,7 @@ func check(cloudName string, spec cloud.LaunchSpec) error {
 	return nil
 }
 
-// unseen is what the caller of a launch that succeeded without his knowledge gets to see.
+// unseen is the error that the caller of a launch gets although it succeeded.
 func unseen(ctx context.Context, v Verdict) error {
 	switch {
 	case v.Hang:
@@ -128,7 +128,7 @@ func unseen(ctx context.Context, v Verdict) error {
 	return cloud.Errorf("", cloud.Transient, "ResponseLost", "the answer was lost")
 }
 
-// claim returns the cluster of a name, a new one if the behaviour lets it be and there is room.
+// claim returns the cluster with a name, or a new one if the behaviour allows it and there is room.
 func (h *Host) claim(ctx context.Context, key clusterKey, spec cloud.LaunchSpec) (*cluster, Verdict, error) {
 	h.mu.Lock()
 	cl, err := h.lookup(key)
@@ -148,12 +148,12 @@ func (h *Host) claim(ctx context.Context, key clusterKey, spec cloud.LaunchSpec)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if cl, err := h.lookup(key); cl != nil || err != nil { // another call came first
+	if cl, err := h.lookup(key); cl != nil || err != nil { // another call was faster
 		return cl, Verdict{}, err
 	}
 	if n := h.living(); n+spec.Nodes > h.cfg.MaxMachines {
 		return nil, verdict, cloud.Errorf(key.Cloud, cloud.Quota, "LocalMachinesLimit",
-			"local machines limit: %d run, %d more asked for, %d allowed", n, spec.Nodes, h.cfg.MaxMachines)
+			"local machines limit: %d running, %d more requested, %d allowed", n, spec.Nodes, h.cfg.MaxMachines)
 	}
 	r.Now = h.cfg.Clock.Now()
 	r.Since = r.Now.Sub(h.start)
@@ -166,7 +166,7 @@ func (h *Host) claim(ctx context.Context, key clusterKey, spec cloud.LaunchSpec)
 	return cl, verdict, nil
 }
 
-// lookup finds a cluster, or says that it is over. h.mu is held.
+// lookup finds a cluster, or fails if it was terminated. h.mu is held.
 func (h *Host) lookup(key clusterKey) (*cluster, error) {
 	if h.over[key] {
 		return nil, cloud.Errorf(key.Cloud, cloud.Invalid, "ClusterTerminated", "cluster %s was terminated",
@@ -175,7 +175,7 @@ func (h *Host) lookup(key clusterKey) (*cluster, error) {
 	return h.clusters[key], nil
 }
 
-// forget drops a cluster of which nothing exists yet. cl.op is held.
+// forget drops a cluster of which nothing is on disk yet. cl.op is held.
 func (h *Host) forget(cl *cluster) {
 	if cl.stored {
 		return
@@ -186,7 +186,7 @@ func (h *Host) forget(cl *cluster) {
 	delete(h.clusters, cl.key)
 }
 
-// living counts the machines that are not ended. h.mu is held.
+// living counts the machines that have not ended. h.mu is held.
 func (h *Host) living() int {
 	n := 0
 	for _, cl := range h.clusters {
@@ -215,8 +215,8 @@ func (h *Host) plan(key clusterKey, r Request) *record {
 	return rec
 }
 
-// current says whether cl is still what its name stands for: it was neither terminated nor given up while its lock was
-// waited for. cl.op is held.
+// current checks that cl is still the cluster with its name: it was neither terminated nor dropped during the wait
+// for its lock. cl.op is held.
 func (h *Host) current(cl *cluster) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -228,13 +228,13 @@ func (h *Host) current(cl *cluster) error {
 	return err
 }
 
-// begin writes the record and starts every machine, or leaves nothing. cl.op is held.
+// begin writes the record and starts every machine; if it fails, nothing is left. cl.op is held.
 func (cl *cluster) begin(ctx context.Context, spec cloud.LaunchSpec) error {
 	err := cl.beginAll(spec)
 	if err == nil {
 		return nil
 	}
-	// All or none. If that fails too, the cluster stays on record, and is terminated like any other.
+	// All or none. If ending fails too, the cluster stays on record, and can be terminated like any other.
 	if e := cl.end(context.WithoutCancel(ctx), 0); e != nil {
 		return errors.Join(err, e)
 	}
@@ -266,7 +266,8 @@ func (cl *cluster) beginAll(spec cloud.LaunchSpec) error {
 	return nil
 }
 
-// startFailure types the failure to start a program: trying again helps unless it is not there, or not allowed.
+// startFailure sets the kind of an error of starting a program: it can be retried unless the program is missing or
+// not allowed.
 func startFailure(cloudName string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 		return &cloud.Error{Kind: cloud.Invalid, Cloud: cloudName, Code: "AgentProgram", Message: err.Error(), Err: err}
@@ -277,7 +278,7 @@ func startFailure(cloudName string, err error) error {
 // terminate ends a cluster for good.
 func (h *Host) terminate(ctx context.Context, key clusterKey) error {
 	if !validName(key.Cluster) {
-		return nil // there never was one
+		return nil // no cluster can have this name
 	}
 	h.mu.Lock()
 	err := h.bury(key)

@@ -13,10 +13,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/local"
 )
 
-// launcherEnv makes the test binary a broker of its own, for the test to kill.
+// launcherEnv makes the test binary a separate broker, which the test kills.
 const launcherEnv = "TRADEWIND_TEST_LAUNCHER"
 
-// orders are what that broker is to do.
+// orders are the clusters for that broker.
 type orders struct {
 	Dir   string
 	Specs []cloud.LaunchSpec
@@ -55,9 +55,9 @@ func launcher() {
 	select {}
 }
 
-func TestNoMomentToKillTheBrokerLosesAMachine(t *testing.T) {
+func TestKilledBrokerLosesNoMachine(t *testing.T) {
 	w := newWorld(t, local.Config{})
-	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // moments, not secrets
+	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // for times, not secrets
 	for round := range 12 {
 		w.host.Close()
 		o := orders{Dir: w.cfg.Dir}
@@ -78,9 +78,9 @@ func TestNoMomentToKillTheBrokerLosesAMachine(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := out.Read(make([]byte, 16)); err != nil {
-			t.Fatalf("the broker did not begin: %v", err)
+			t.Fatalf("the broker did not start: %v", err)
 		}
-		time.Sleep(time.Duration(random.Int64N(int64(80 * time.Millisecond)))) // any moment will do
+		time.Sleep(time.Duration(random.Int64N(int64(80 * time.Millisecond)))) // a random moment
 		if err := broker.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
@@ -94,7 +94,7 @@ func TestNoMomentToKillTheBrokerLosesAMachine(t *testing.T) {
 		if n := w.processes(); n > len(machines) {
 			t.Errorf("round %d: %d agents run, %d machines are listed", round, n, len(machines))
 		}
-		for _, spec := range o.Specs[:2] { // what was begun can be finished, or is over
+		for _, spec := range o.Specs[:2] { // a started cluster can be completed, or was terminated
 			if got, err := w.aws.Launch(t.Context(), spec); err == nil && len(got) != spec.Nodes || err != nil && cloud.KindOf(err) != cloud.Invalid {
 				t.Errorf("round %d: launched again: %v, %v", round, got, err)
 			}

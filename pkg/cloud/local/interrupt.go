@@ -7,16 +7,16 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// watchInterval is how often, in wall time, the host looks after machines that another host started.
+// watchInterval is how often, in real time, the host checks machines that another host started.
 const watchInterval = 250 * time.Millisecond
 
-// adopt takes charge of the clusters that were found on disk.
+// adopt takes over the clusters that were found on disk.
 func (h *Host) adopt() {
 	adopted := false
 	for key, cl := range h.clusters {
 		cl.stored = true
 		cl.ctx, cl.cancel = context.WithCancel(h.ctx)
-		if h.over[key] { // its termination was cut short
+		if h.over[key] { // its termination was interrupted
 			for _, m := range cl.machines {
 				m.ending = true
 			}
@@ -36,7 +36,7 @@ func (h *Host) adopt() {
 	}
 }
 
-// expect waits for the interruptions that the cluster's record foretells.
+// expect starts the interruptions in the cluster's record.
 func (cl *cluster) expect() {
 	for _, m := range cl.machines {
 		if !m.record().TakenAt.IsZero() {
@@ -45,7 +45,7 @@ func (cl *cluster) expect() {
 	}
 }
 
-// interrupt warns that the machine will be taken, and takes it.
+// interrupt sends the notice of the machine's interruption, and then ends it.
 func (m *machine) interrupt(ctx context.Context) {
 	h, at := m.cluster.host, m.record().TakenAt
 	if h.cfg.Clock.After(ctx, at.Add(-m.record().Notice)) != nil {
@@ -59,19 +59,19 @@ func (m *machine) interrupt(ctx context.Context) {
 	}
 	notice := cloud.Notice{Cluster: m.cluster.key.Cluster, Machine: m.record().ID, Kind: cloud.Interruption, At: at}
 	if m.record().Notice > 0 && h.cfg.Clock.Now().Before(at) {
-		h.log.Info("spot interruption ahead", "machine", notice.Machine, "at", at)
+		h.log.Info("spot machine will be interrupted", "machine", notice.Machine, "at", at)
 		h.cfg.Notify(ctx, notice)
 	}
 	if h.cfg.Clock.After(ctx, at) != nil || !m.take(ctx) {
 		return
 	}
-	h.log.Info("spot machine taken", "machine", notice.Machine)
+	h.log.Info("spot machine interrupted", "machine", notice.Machine)
 	notice.Kind, notice.At = cloud.Taken, h.cfg.Clock.Now()
 	h.cfg.Notify(ctx, notice)
 }
 
-// take kills the machine, having written down that it is the cloud's doing. It reports whether it was there to be
-// taken, now or before the host was last made.
+// take kills the machine, after recording that the cloud took it. It returns false if the machine had already ended
+// by itself, and true if it is taken now or was taken before the host restarted.
 func (m *machine) take(ctx context.Context) bool {
 	h, cl := m.cluster.host, m.cluster
 	cl.op.Lock()
@@ -80,7 +80,7 @@ func (m *machine) take(ctx context.Context) bool {
 		return false
 	}
 	h.mu.Lock()
-	gone := m.ended && !m.record().Taken // it was not there any more
+	gone := m.ended && !m.record().Taken // it had already ended
 	if !gone {
 		m.record().Taken = true
 	}
@@ -89,10 +89,10 @@ func (m *machine) take(ctx context.Context) bool {
 		return false
 	}
 	if err := cl.store(); err != nil {
-		h.log.Warn("cannot write down that a machine was taken", "machine", m.record().ID, "err", err)
+		h.log.Warn("cannot record that a machine was interrupted", "machine", m.record().ID, "err", err)
 	}
 	if err := m.stop(ctx, 0); err != nil {
-		h.log.Warn("cannot take a machine", "machine", m.record().ID, "err", err)
+		h.log.Warn("cannot interrupt a machine", "machine", m.record().ID, "err", err)
 		return ctx.Err() == nil
 	}
 	h.mu.Lock()
@@ -101,7 +101,7 @@ func (m *machine) take(ctx context.Context) bool {
 	return true
 }
 
-// watch notices the end of machines that are not children of this process.
+// watch detects the end of machines that are not children of this process.
 func (h *Host) watch() {
 	tick := time.NewTicker(watchInterval)
 	defer tick.Stop()

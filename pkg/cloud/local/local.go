@@ -1,15 +1,14 @@
-// Package local sells the machines of every cloud on this computer: each is a
-// real process in a session of its own, running the agent, with a directory and a loopback
-// address of its own, priced as the offer it stands for. Launches fail and spot machines are
-// interrupted as a Behaviour says: never, by a seeded model, as a recorded trace has it, or
-// as a scenario file scripts it, in virtual time.
+// Package local simulates the machines of every cloud on this computer: each is a real process in its own session,
+// which runs the agent, with its own directory and loopback address, at the price of the offer that it simulates. A
+// Behaviour decides which launches fail and which spot machines are interrupted: none, by a seeded model, by a
+// recorded trace, or by a scenario file, in virtual time.
 //
-// Nothing is lost with the process that called Launch. A machine's record is on disk before the machine is started, and
-// a lock that its processes inherit tells, exactly and at any time, whether any of them is alive; so a
-// host that was killed and made again on the same directory lists every machine and can terminate
-// it, and never takes another process for one of its own.
+// Nothing is lost if the process that called Launch dies. A machine's record is on disk before the machine is
+// started, and a lock that its processes inherit shows at any time whether any of them is alive. So a host that was
+// killed and opened again on the same directory lists every machine and can terminate it, and never mistakes another
+// process for one of its own.
 //
-// It is no sandbox: tasks run as the user who runs the broker.
+// It is not a sandbox: tasks run as the user who runs the broker.
 package local
 
 import (
@@ -30,62 +29,63 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// ErrInUse says that another process has a host on the directory.
+// ErrInUse means that another process has a host on the directory.
 var ErrInUse = errors.New("local: directory in use by another broker")
 
-// DefaultMaxMachines bounds how many machines there are at a time, unless the configuration does.
+// DefaultMaxMachines is the default for the maximum number of machines at a time.
 const DefaultMaxMachines = 256
 
-// Config is what a host needs to know. Dir is required; zero values of the others are useful.
+// Config is the host's configuration. Dir is required; the zero values of the other fields are defaults.
 type Config struct {
 	Dir string // records, work directories and logs; one host at a time
-	// Command is the agent program: agent.Main, in a program that calls proc.Reexec first. This program's own "agent"
-	// command when empty.
+	// Command is the agent program: agent.Main, in a program that calls proc.Reexec first. If empty, this program's
+	// "agent" command.
 	Command []string
 	// Environ is the environment of the agents, to which the host adds what they need; this process's when nil.
 	Environ   []string
 	Clock     clock.Clock // clock.System when nil
 	Behaviour Behaviour   // None when nil
-	// Anew says that the behaviour begins with this host, should none of an earlier one's clusters be there: what it
-	// remembers of those, and since when they were, is for a host that goes on with their work.
+	// Anew starts the behaviour from the beginning with this host, unless clusters of an earlier host exist.
+	// Otherwise the host restores the behaviour's saved state and start time.
 	Anew bool
-	// Notify is told of interruptions, ahead and when they happen, and of machines whose process ended with an error.
-	// Calls come from the host's own goroutines, at least once each; it must not wait for Close.
+	// Notify is called for interruptions, in advance and when they happen, and for machines whose process ended with
+	// an error. The host's goroutines call it at least once for each; it must not wait for Close.
 	Notify      func(context.Context, cloud.Notice)
 	MaxMachines int // DefaultMaxMachines when 0
-	// Outside says that the nodes of a cluster may be on other computers: a machine has no loopback address of its own
-	// then, and its agent finds out by which one it is reached.
+	// Outside allows the nodes of a cluster to be on other computers: a machine then has no loopback address of its
+	// own, and its agent finds out its address.
 	Outside bool
-	// Exited is told of machines whose agent ended by itself: with its exit code, -1 by a signal, and the end of its
-	// log; nil is not told.
+	// Exited is called for machines whose agent ended by itself, with its exit code, or -1 after a signal, and the
+	// end of its log; may be nil.
 	Exited func(cluster string, code int, last string)
-	// Extra is what the environment of a machine's agent has beside Environ, by its launch; nil is nothing.
+	// Extra returns additional environment variables for a launch's agents; may be nil.
 	Extra  func(cloud.LaunchSpec) []string
-	Grace  time.Duration // wall time between SIGTERM and SIGKILL of an agent; 15 s when 0
+	Grace  time.Duration // real time between SIGTERM and SIGKILL of an agent; 15 s when 0
 	Logger *slog.Logger
 }
 
-// Host keeps the machines of all clouds on this computer. Its methods are safe for concurrent use.
+// Host runs the machines of all clouds on this computer. Its methods are safe for concurrent use.
 type Host struct {
 	cfg   Config
 	log   *slog.Logger
-	start time.Time // virtual, of the first host on the directory
+	start time.Time // virtual start time of the first host on the directory
 	lock  *os.File
 
-	ctx    context.Context // of interruptions and watching
+	ctx    context.Context // of interruptions and the watch
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 
 	mu       sync.Mutex
 	clusters map[clusterKey]*cluster
-	over     map[clusterKey]bool // terminated, never to be launched again
-	graves   *os.File            // where over is kept
+	over     map[clusterKey]bool // terminated clusters, which must not be launched again
+	graves   *os.File            // stores over
 }
 
-// clusterKey names a cluster; each cloud has its own names.
+// clusterKey identifies a cluster; each cloud has its own names.
 type clusterKey struct{ Cloud, Cluster string }
 
-// New opens a host on cfg.Dir, made when missing, and takes charge of the machines that an earlier host left there.
+// New opens a host on cfg.Dir, which it creates if missing, and takes over the machines that an earlier host left
+// there.
 func New(cfg Config) (*Host, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
@@ -143,7 +143,7 @@ func (c *Config) complete() error {
 // lockTimeout is how long a host waits for its directory.
 const lockTimeout = 2 * time.Second
 
-// open locks the directory and reads what is in it.
+// open locks the directory and reads its content.
 func (h *Host) open() error {
 	if err := os.MkdirAll(h.clustersDir(), 0o700); err != nil {
 		return fmt.Errorf("local: %w", err)
@@ -152,8 +152,7 @@ func (h *Host) open() error {
 	if h.lock, err = os.OpenFile(filepath.Join(h.cfg.Dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600); err != nil {
 		return fmt.Errorf("local: %w", err)
 	}
-	// An agent that was being started when an earlier host was killed has that host's files open until it has been: a
-	// moment.
+	// An agent that was being started when an earlier host was killed keeps that host's files open for a moment.
 	ctx, cancel := context.WithTimeout(context.Background(), lockTimeout)
 	defer cancel()
 	if every(ctx, func() bool { return tryLock(h.lock, flock.Exclusive) }) != nil {
@@ -168,7 +167,7 @@ func (h *Host) open() error {
 	return h.openState()
 }
 
-// state is what a host knows beside its clusters.
+// state is what a host stores in addition to its clusters.
 type state struct {
 	Start     time.Time       `json:"start"`               // virtual
 	Behaviour json.RawMessage `json:"behaviour,omitempty"` // what a Remembering behaviour saved
@@ -176,7 +175,7 @@ type state struct {
 
 func (h *Host) statePath() string { return filepath.Join(h.cfg.Dir, "host.json") }
 
-// openState reads when the first host began, or begins.
+// openState reads when the first host started, or starts a new state.
 func (h *Host) openState() error {
 	var s state
 	b, err := os.ReadFile(h.statePath())
@@ -193,7 +192,7 @@ func (h *Host) openState() error {
 	h.start = s.Start
 	if r, ok := h.cfg.Behaviour.(Remembering); ok && len(s.Behaviour) > 0 {
 		if err := r.Restore(s.Behaviour); err != nil {
-			h.log.Warn("the behaviour does not know what it saved; it begins anew", "err", err)
+			h.log.Warn("the behaviour cannot restore its state and starts from the beginning", "err", err)
 		}
 	}
 	return nil
@@ -213,7 +212,7 @@ func (h *Host) saveState() error {
 
 func (h *Host) clustersDir() string { return filepath.Join(h.cfg.Dir, "clusters") }
 
-// Close lets go of the machines, which run on, for another host to find. It does not wait for Launch or Terminate.
+// Close releases the machines, which keep running for another host to find. It does not wait for Launch or Terminate.
 func (h *Host) Close() error {
 	h.mu.Lock()
 	h.cancel()
@@ -223,7 +222,7 @@ func (h *Host) Close() error {
 	return nil
 }
 
-// background runs f, which ends with h.ctx, unless the host is closed.
+// background runs f, which ends with h.ctx, unless the host is already closed.
 func (h *Host) background(f func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -240,10 +239,10 @@ func (h *Host) closeFiles() {
 	}
 }
 
-// Cloud returns the host under the name of a cloud: it sells that cloud's offers, and knows of those machines only.
+// Cloud returns the host as a cloud with the given name: it sells that cloud's offers, and lists only those machines.
 func (h *Host) Cloud(name string) cloud.Cloud { return view{h, name} }
 
-// view is a cloud as the host plays it.
+// view is one cloud as simulated by the host.
 type view struct {
 	host *Host
 	name string
@@ -294,11 +293,11 @@ func compare(a, b string) int {
 	return 1
 }
 
-// typed makes an error of this computer one of the cloud's.
+// typed converts an error of this computer to an error of the cloud.
 func (v view) typed(err error) error {
 	var e *cloud.Error
 	if errors.As(err, &e) {
-		named := *e // a behaviour may give the same error to many
+		named := *e // a behaviour may return the same error several times
 		named.Cloud = v.name
 		return &named
 	}

@@ -28,7 +28,7 @@ type harness struct {
 	fail chan *cloud.Error
 }
 
-// failing fails launches as it is told.
+// failing fails launches with the errors that the test sends.
 type failing struct {
 	local.None
 	next chan *cloud.Error
@@ -56,7 +56,7 @@ func (h harness) Fail(_ apitypes.Offer, err *cloud.Error) bool {
 
 func (h harness) Settle(context.Context) { time.Sleep(time.Millisecond) }
 
-// Left counts the agents that run.
+// Left counts the running agents.
 func (h harness) Left(context.Context) (int, error) { return h.processes(), nil }
 
 func (h harness) Close() {}
@@ -68,10 +68,10 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// lasting is a task that says who it is, and whom it left behind, and does not end.
+// lasting is a task that prints its process ID and that of a process that it leaves behind, and does not end.
 const lasting = `(setsid sh -c 'echo pid $$; exec sleep 1000' &); echo pid $$; echo ready; while :; do sleep 1000; done`
 
-func TestAMachineRegistersRunsAndIsGone(t *testing.T) {
+func TestMachineLifecycle(t *testing.T) {
 	w := newWorld(t, local.Config{})
 	machines := w.launch("c1", onDemand, 1)
 	n := agenttest.Node{Cluster: "c1"}
@@ -90,7 +90,7 @@ func TestAMachineRegistersRunsAndIsGone(t *testing.T) {
 	}
 }
 
-func TestMachinesHaveAddressesOfTheirOwn(t *testing.T) {
+func TestMachinesHaveSeparateAddresses(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only one loopback address here")
 	}
@@ -104,7 +104,7 @@ func TestMachinesHaveAddressesOfTheirOwn(t *testing.T) {
 	if len(seen) != 3 {
 		t.Errorf("%v", seen)
 	}
-	for address := range seen { // and can be listened on
+	for address := range seen { // each can be listened on
 		l, err := net.Listen("tcp", address+":0")
 		if err != nil {
 			t.Error(err)
@@ -114,7 +114,7 @@ func TestMachinesHaveAddressesOfTheirOwn(t *testing.T) {
 	}
 }
 
-func TestCloudsOfOneHostAreApart(t *testing.T) {
+func TestCloudsOfOneHostAreSeparate(t *testing.T) {
 	w := newWorld(t, local.Config{})
 	gcp := w.host.Cloud("gcp")
 	w.launch("c", onDemand, 1)
@@ -133,7 +133,7 @@ func TestCloudsOfOneHostAreApart(t *testing.T) {
 	}
 }
 
-func TestNoMoreMachinesThanAllowed(t *testing.T) {
+func TestMaxMachines(t *testing.T) {
 	w := newWorld(t, local.Config{MaxMachines: 3})
 	w.launch("a", onDemand, 2)
 	_, err := w.aws.Launch(t.Context(), w.spec("b", onDemand, 2))
@@ -146,7 +146,7 @@ func TestNoMoreMachinesThanAllowed(t *testing.T) {
 	w.launch("b", onDemand, 2)
 }
 
-func TestASpotMachineIsWarnedAndTaken(t *testing.T) {
+func TestSpotMachineIsInterrupted(t *testing.T) {
 	start := time.Date(2026, 5, 20, 12, 0, 0, 0, time.UTC)
 	clk := clock.NewManual(start)
 	w := newWorld(t, local.Config{Clock: clk, Behaviour: takenAfter(time.Hour)})
@@ -162,7 +162,7 @@ func TestASpotMachineIsWarnedAndTaken(t *testing.T) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	if m := w.machine("c1"); m.State != cloud.Running {
-		t.Errorf("warned: %+v", m)
+		t.Errorf("after the notice: %+v", m)
 	}
 	w.waiters(clk, 1)
 	clk.Advance(2 * time.Minute)
@@ -171,7 +171,7 @@ func TestASpotMachineIsWarnedAndTaken(t *testing.T) {
 	}
 	w.mustBeGone(tasks)
 	if m := w.machine("c1"); m.State != cloud.Terminated || m.Reason != "spot-interruption" {
-		t.Errorf("taken: %+v", m)
+		t.Errorf("after the interruption: %+v", m)
 	}
 	w.terminate("c1")
 	if left, _ := w.aws.Machines(t.Context(), "c1"); len(left) != 0 {
@@ -179,7 +179,7 @@ func TestASpotMachineIsWarnedAndTaken(t *testing.T) {
 	}
 }
 
-// takenAfter takes spot machines so long after their launch.
+// takenAfter interrupts spot machines this long after their launch.
 type takenAfter time.Duration
 
 func (takenAfter) Launch(local.Request) local.Verdict { return local.Verdict{} }
@@ -187,20 +187,20 @@ func (b takenAfter) Preemption(r local.Request, _ int) (local.Preemption, bool) 
 	return local.Preemption{At: r.Now.Add(time.Duration(b)), Notice: local.DefaultNotice}, r.Offer.Spot
 }
 
-func TestATerminatedMachineIsNotTaken(t *testing.T) {
+func TestTerminatedMachineIsNotInterrupted(t *testing.T) {
 	clk := clock.NewManual(time.Now())
 	w := newWorld(t, local.Config{Clock: clk, Behaviour: takenAfter(time.Hour)})
 	w.launch("c1", spot, 1)
 	w.launch("c2", spot, 1)
 	w.waiters(clk, 2)
 	w.terminate("c1")
-	clk.Advance(time.Hour) // past warning and taking at once: only the fact is told
+	clk.Advance(time.Hour) // past the notice and the interruption at once: only the latter is reported
 	if got := w.notices.next(t); got.Cluster != "c2" || got.Kind != cloud.Taken {
 		t.Errorf("%+v", got)
 	}
 }
 
-func TestAnotherHostTakesChargeOfTheMachines(t *testing.T) {
+func TestHostAdoptsMachines(t *testing.T) {
 	clk := clock.NewManual(time.Now())
 	w := newWorld(t, local.Config{Clock: clk, Behaviour: takenAfter(time.Hour)})
 	machine := w.launch("c1", spot, 1)[0]
@@ -216,7 +216,7 @@ func TestAnotherHostTakesChargeOfTheMachines(t *testing.T) {
 	}
 	for _, id := range tasks {
 		if !id.Alive() {
-			t.Error("the task did not survive the host")
+			t.Error("the task did not survive the host's restart")
 		}
 	}
 	w.waiters(clk, 1)
@@ -226,7 +226,7 @@ func TestAnotherHostTakesChargeOfTheMachines(t *testing.T) {
 	}
 	w.reopen()
 	clk.Advance(2 * time.Minute)
-	if got := w.notices.next(t); got.Kind == cloud.Interruption { // told again, as it may have been lost
+	if got := w.notices.next(t); got.Kind == cloud.Interruption { // repeated, because it may have been lost
 		w.waiters(clk, 1)
 		got = w.notices.next(t)
 	}
@@ -249,7 +249,7 @@ func TestAnotherHostTakesChargeOfTheMachines(t *testing.T) {
 	}
 }
 
-func TestAnAgentThatDiesIsNoticed(t *testing.T) {
+func TestDeadAgentIsDetected(t *testing.T) {
 	for name, reopen := range map[string]bool{"of this host": false, "of an earlier host": true} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, local.Config{})
@@ -270,13 +270,13 @@ func TestAnAgentThatDiesIsNoticed(t *testing.T) {
 				t.Errorf("%+v", m)
 			}
 			if again := w.launch("c1", onDemand, 1); again[0].State != cloud.Terminated {
-				t.Errorf("a dead machine was started again: %+v", again)
+				t.Errorf("an ended machine was started again: %+v", again)
 			}
 		})
 	}
 }
 
-func TestWhatIsLeftWhenAgentAndSupervisorAreKilledIsSwept(t *testing.T) {
+func TestOrphansOfKilledSupervisorAreSwept(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the environment of other processes cannot be read here")
 	}
@@ -285,7 +285,7 @@ func TestWhatIsLeftWhenAgentAndSupervisorAreKilledIsSwept(t *testing.T) {
 	n := agenttest.Node{Cluster: "c1"}
 	tasks := w.run(n, `echo pid $PPID; `+lasting, 3)
 	supervisor, agentID := tasks[0], w.agentOf("c1")
-	for _, id := range []proc.Identity{agentID, supervisor} { // neither can see the other's end
+	for _, id := range []proc.Identity{agentID, supervisor} { // so that neither detects the other's end
 		if err := id.Signal(syscall.SIGSTOP); err != nil {
 			t.Fatal(err)
 		}
@@ -300,7 +300,7 @@ func TestWhatIsLeftWhenAgentAndSupervisorAreKilledIsSwept(t *testing.T) {
 	w.mustBeGone(tasks)
 }
 
-func TestTheTokenIsNotForOthersToSee(t *testing.T) {
+func TestTokenIsNotVisible(t *testing.T) {
 	w := newWorld(t, local.Config{})
 	spec := w.spec("c1", onDemand, 1)
 	if _, err := w.aws.Launch(t.Context(), spec); err != nil {
@@ -328,7 +328,7 @@ func TestTheTokenIsNotForOthersToSee(t *testing.T) {
 	}
 }
 
-func TestALaunchThatCannotStartLeavesNothing(t *testing.T) {
+func TestFailedStartLeavesNothing(t *testing.T) {
 	w := newWorld(t, local.Config{})
 	w.cfg.Command = []string{"/no/such/agent"}
 	w.reopen()
@@ -344,7 +344,7 @@ func TestALaunchThatCannotStartLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestAProcessThatGotAMachinesNumberIsLeftAlone(t *testing.T) {
+func TestReusedProcessIDIsNotKilled(t *testing.T) {
 	w := newWorld(t, local.Config{})
 	w.launch("c1", onDemand, 1)
 	w.broker.Hello(agenttest.Node{Cluster: "c1"})
@@ -356,7 +356,7 @@ func TestAProcessThatGotAMachinesNumberIsLeftAlone(t *testing.T) {
 	for id.Alive() && !zombie(id.PID) {
 		time.Sleep(time.Millisecond)
 	}
-	other, err := proc.Identify(os.Getpid()) // this test gets the number
+	other, err := proc.Identify(os.Getpid()) // the agent's process ID is replaced by this test's
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -366,10 +366,10 @@ func TestAProcessThatGotAMachinesNumberIsLeftAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.open()
-	w.terminate("c1") // we live to see it return
+	w.terminate("c1") // must not kill this test
 }
 
-func TestARecordThatCannotBeRead(t *testing.T) {
+func TestUnreadableRecord(t *testing.T) {
 	w := newWorld(t, local.Config{})
 	w.launch("c1", onDemand, 1)
 	w.broker.Hello(agenttest.Node{Cluster: "c1"})
@@ -383,7 +383,7 @@ func TestARecordThatCannotBeRead(t *testing.T) {
 	}
 	spoil("{")
 	if _, err := local.New(w.cfg); err == nil || !strings.Contains(err.Error(), "cluster.json") {
-		t.Errorf("its machine runs, and nobody is told: %v", err)
+		t.Errorf("no error although its machine runs: %v", err)
 	}
 	spoil(good)
 	w.open()
@@ -399,17 +399,17 @@ func TestARecordThatCannotBeRead(t *testing.T) {
 	}
 }
 
-func TestOneHostADirectory(t *testing.T) {
+func TestDirectoryAllowsOneHost(t *testing.T) {
 	w := newWorld(t, local.Config{})
 	if _, err := local.New(w.cfg); !errors.Is(err, local.ErrInUse) {
 		t.Errorf("a second host: %v", err)
 	}
 	if _, err := local.New(local.Config{}); err == nil {
-		t.Error("a host nowhere")
+		t.Error("opened a host without a directory")
 	}
 }
 
-// verdict is the same for every launch.
+// verdict returns the same verdict for every launch.
 type verdict struct {
 	local.None
 	local.Verdict
@@ -417,7 +417,7 @@ type verdict struct {
 
 func (v verdict) Launch(local.Request) local.Verdict { return v.Verdict }
 
-func TestALaunchThatSucceedsUnseenIsFoundByTheNext(t *testing.T) {
+func TestUnseenLaunchIsFoundByRetry(t *testing.T) {
 	w := newWorld(t, local.Config{Behaviour: verdict{Verdict: local.Verdict{Unseen: true}}})
 	_, err := w.aws.Launch(t.Context(), w.spec("c1", onDemand, 1))
 	if cloud.KindOf(err) != cloud.Transient || err == nil {
@@ -429,7 +429,7 @@ func TestALaunchThatSucceedsUnseenIsFoundByTheNext(t *testing.T) {
 	}
 }
 
-func TestALaunchThatHangsEndsWithItsContext(t *testing.T) {
+func TestHangingLaunchEndsWithContext(t *testing.T) {
 	w := newWorld(t, local.Config{Behaviour: verdict{Verdict: local.Verdict{Hang: true}}})
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
@@ -442,7 +442,7 @@ func TestALaunchThatHangsEndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestALaunchTakesItsTime(t *testing.T) {
+func TestTerminateDuringDelayedLaunch(t *testing.T) {
 	clk := clock.NewManual(time.Now())
 	w := newWorld(t, local.Config{Clock: clk, Behaviour: verdict{Verdict: local.Verdict{Delay: time.Minute}}})
 	done := make(chan error, 1)
@@ -452,9 +452,9 @@ func TestALaunchTakesItsTime(t *testing.T) {
 	}()
 	w.waiters(clk, 1)
 	if left, err := w.aws.Machines(t.Context(), ""); err != nil || len(left) != 0 {
-		t.Errorf("before its time: %v, %v", left, err)
+		t.Errorf("before the delay has passed: %v, %v", left, err)
 	}
-	// Terminated meanwhile, it must not come to be.
+	// Terminated during the delay, the cluster must not start.
 	w.terminate("c1")
 	clk.Advance(time.Minute)
 	if err := <-done; cloud.KindOf(err) != cloud.Invalid {

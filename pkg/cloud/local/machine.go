@@ -29,30 +29,30 @@ import (
 
 // Files in a machine's directory.
 const (
-	lockName     = "lock"     // held by the agent and its supervisors as long as any of them lives
-	identityName = "identity" // of the agent, once it has its token
+	lockName     = "lock"     // held by the agent and its supervisors while any of them is alive
+	identityName = "identity" // the agent's process, once it has its token
 	logName      = "agent.log"
 	workName     = "work"
 )
 
-// machine is one machine of a cluster. Its processes and its directory say whether it lives; the fields are what the
-// host knows besides.
+// machine is one machine of a cluster. Its processes and its directory show whether it is alive; the fields are what
+// else the host knows.
 type machine struct {
 	cluster *cluster
 	rank    int
 	dir     string
 
 	// guarded by Host.mu
-	child  bool   // started by this host, which so learns of its end
-	ending bool   // on its way out, by our own doing
-	ended  bool   // nothing of it is left
-	reason string // why it ended without being asked to
+	child  bool   // started by this host, which therefore learns of its end
+	ending bool   // being ended by the host
+	ended  bool   // no process of it is left
+	reason string // why it ended without a request
 }
 
 func (m *machine) record() *machineRecord  { return &m.cluster.rec.Machines[m.rank] }
 func (m *machine) path(name string) string { return filepath.Join(m.dir, name) }
 
-// held says whether any process of the machine lives.
+// held reports whether any process of the machine is alive.
 func (m *machine) held() bool {
 	f, err := os.Open(m.path(lockName))
 	if err != nil {
@@ -62,13 +62,13 @@ func (m *machine) held() bool {
 	return !tryLock(f, flock.Shared)
 }
 
-// registered says whether the agent ever ran: got its token and said who it is.
+// registered reports whether the agent ever ran: it got its token and wrote its identity.
 func (m *machine) registered() bool {
 	_, err := os.Stat(m.path(identityName))
 	return err == nil
 }
 
-// describe is the machine as a cloud lists it. Host.mu is held.
+// describe returns the machine as a cloud lists it. Host.mu is held.
 func (m *machine) describe() cloud.Machine {
 	rec := m.cluster.rec
 	d := cloud.Machine{ID: m.record().ID, Cluster: rec.Cluster, Rank: m.rank, Offer: rec.Offer, Launched: rec.Launched}
@@ -87,12 +87,13 @@ func (m *machine) describe() cloud.Machine {
 	return d
 }
 
-// lost says whether a machine that another host started, so that nobody waits for it, has ended. Host.mu is held.
+// lost reports whether a machine that another host started, and that this host therefore does not wait for, has
+// ended. Host.mu is held.
 func (m *machine) lost() bool {
 	return !m.ended && !m.child && m.registered() && !m.held()
 }
 
-// Reasons for which machines end without being asked to.
+// Reasons why machines end without a request.
 const (
 	reasonTaken  = "spot-interruption"
 	reasonExited = "exited"
@@ -105,8 +106,8 @@ func (m *machine) lostReason() string {
 	return reasonExited
 }
 
-// start starts the agent, unless it runs or has run. Its lock is taken here and inherited, so that
-// there is no moment at which it runs and nobody can tell.
+// start starts the agent, unless it runs or has run. Its lock is taken here and inherited, so that at no moment does
+// it run without a visible lock.
 func (m *machine) start(endpoint, token string, extra []string) error {
 	if err := os.MkdirAll(m.path(workName), 0o700); err != nil {
 		return err
@@ -123,13 +124,13 @@ func (m *machine) start(endpoint, token string, extra []string) error {
 	if err != nil {
 		return err
 	}
-	defer log.Close() //nolint:errcheck // the agent has its own
+	defer log.Close() //nolint:errcheck // the agent has its own descriptor
 	cfg := m.cluster.host.cfg
 	cmd := exec.Command(cfg.Command[0], cfg.Command[1:]...) //nolint:gosec // the broker's own configuration
 	cmd.Dir, cmd.Env = m.path(workName), m.environ(slices.Concat(cfg.Environ, extra), endpoint)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(token), log, log
 	cmd.ExtraFiles = []*os.File{lock} // descriptor 3
-	// what is typed at the broker's terminal is not for its machines
+	// signals from the broker's terminal must not reach its machines
 	cmd.SysProcAttr = proc.Detached()
 	if err := cmd.Start(); err != nil {
 		return err
@@ -157,7 +158,7 @@ func (m *machine) environ(base []string, endpoint string) []string {
 func (m *machine) reap(cmd *exec.Cmd) {
 	err := cmd.Wait()
 	h := m.cluster.host
-	for m.held() { // its supervisor sees to the task's end
+	for m.held() { // its supervisor ends the task
 		time.Sleep(killRound)
 	}
 	h.mu.Lock()
@@ -174,7 +175,7 @@ func (m *machine) reap(cmd *exec.Cmd) {
 	}
 	if err != nil && !asked {
 		level := slog.LevelWarn
-		if cmd.ProcessState.ExitCode() == agent.ExitOver { // its attempt ended while it asked for more
+		if cmd.ProcessState.ExitCode() == agent.ExitOver { // its attempt had finished when it asked for more work
 			level = slog.LevelDebug
 		}
 		h.log.Log(h.ctx, level, "a machine's agent ended by itself", "machine", m.record().ID,
@@ -185,21 +186,22 @@ func (m *machine) reap(cmd *exec.Cmd) {
 	}
 }
 
-// How long what is told to end may take, beside the grace that it is given.
+// Time limits for ending a machine, in addition to the grace period.
 const (
 	killRound    = 5 * time.Millisecond
 	killTimeout  = 10 * time.Second // after SIGKILL
-	startTimeout = 5 * time.Second  // of an agent, to say who it is
+	startTimeout = 5 * time.Second  // until an agent has written its identity
 )
 
-// stop ends the machine and all that its task started: by SIGTERM, after grace by SIGKILL. It returns when nothing of
-// it is left.
+// stop ends the machine and everything that its task started: by SIGTERM, and after grace by SIGKILL. It returns when
+// no process of it is left.
 func (m *machine) stop(ctx context.Context, grace time.Duration) error {
 	if err := m.stopAgent(ctx, grace); err != nil {
 		return fmt.Errorf("end machine %s: %w", m.record().ID, err)
 	}
 	if _, err := os.Stat(filepath.Join(m.path(workName), agent.MarkerName)); err == nil {
-		// Agent and supervisor were killed together. What the task left carries the machine's name.
+		// Agent and supervisor were killed together. The processes that the task left have the machine's name in
+		// their environment.
 		proc.Sweep(proc.MachineEnv, m.record().ID)
 	}
 	return nil
@@ -224,17 +226,17 @@ func (m *machine) stopAgent(ctx context.Context, grace time.Duration) error {
 	return m.freed(ctx, killTimeout)
 }
 
-// errHeld: a machine's lock is still held.
+// errHeld means that a machine's lock is still held.
 var errHeld = errors.New("its processes do not end")
 
-// freed waits until nothing of the machine lives.
+// freed waits until no process of the machine is alive.
 func (m *machine) freed(ctx context.Context, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errHeld)
 	defer cancel()
 	return every(ctx, func() bool { return !m.held() })
 }
 
-// identity returns which process the agent is; one that has just begun may not have said so yet.
+// identity returns the agent's process; an agent that has just started may not have written it yet.
 func (m *machine) identity(ctx context.Context) (id proc.Identity, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, errHeld)
 	defer cancel()
@@ -245,13 +247,13 @@ func (m *machine) identity(ctx context.Context) (id proc.Identity, err error) {
 		}
 		return !m.held()
 	})
-	if errors.Is(err, errHeld) { // it hangs in its start: it is found by its name
+	if errors.Is(err, errHeld) { // it hangs at its start: Sweep finds it by its name
 		return proc.Identity{}, nil
 	}
 	return id, err
 }
 
-// every looks, at growing intervals, until ok or ctx ends, whose cause it returns.
+// every calls ok at growing intervals until it returns true or ctx ends; then it returns ctx's cause.
 func every(ctx context.Context, ok func() bool) error {
 	for pause := time.Millisecond; !ok(); pause = min(2*pause, 20*time.Millisecond) {
 		if clock.Pause(ctx, pause) != nil {
@@ -261,12 +263,12 @@ func every(ctx context.Context, ok func() bool) error {
 	return nil
 }
 
-// machineID names a machine, unlike any other on this computer.
+// machineID returns a machine's ID, which is unique on this computer.
 func machineID(dir string, k clusterKey, rank int) string {
 	return fmt.Sprintf("i-%012x-%d", hash(dir, k)&(1<<48-1), rank)
 }
 
-// address is the loopback address of a machine: one of its own, where all of 127/8 is this computer.
+// address returns a loopback address for a machine; it is unique where all of 127/8 is this computer.
 func address(dir string, k clusterKey, rank int) string {
 	if runtime.GOOS != "linux" {
 		return "127.0.0.1"
@@ -298,7 +300,8 @@ func tail(path string) string {
 	return strings.ToValidUTF8(string(b[:n]), "?")
 }
 
-// removeDir removes a cluster's directory: the record last, so that what a crash leaves is still known.
+// removeDir removes a cluster's directory, the record last, so that a cluster that is half removed in a crash is
+// still known.
 func removeDir(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -307,7 +310,7 @@ func removeDir(dir string) error {
 	if err != nil {
 		return err
 	}
-	if err := mount.ClearAll(context.Background(), dir); err != nil { // or what lies there would be removed
+	if err := mount.ClearAll(context.Background(), dir); err != nil { // otherwise mounted files would be removed too
 		return err
 	}
 	for _, e := range entries {

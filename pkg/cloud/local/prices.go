@@ -7,7 +7,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// priceRule is what spot machines cost from a moment on, until a later rule that matches:
+// priceRule sets the price of spot machines from a time on, until a later rule that matches:
 //
 //	prices:
 //	  - match: {cloud: aws, zone: "use1-*", instanceType: p3.2xlarge}
@@ -24,16 +24,16 @@ func (r *priceRule) check() error {
 	const most = 1e6
 	switch {
 	case (r.Times == 0) == (r.USD == 0):
-		return errors.New("wants one of times and usd")
+		return errors.New("needs one of times and usd")
 	case !(r.Times >= 0 && r.Times < most) || !(r.USD >= 0 && r.USD < most):
-		return errors.New("times and usd are positive numbers")
+		return errors.New("times and usd must be positive numbers")
 	case r.Match.Task != "" || len(r.Match.Labels) > 0 || r.Match.Market == "on-demand":
-		return errors.New("prices are of spot machines, whatever runs on them: match no task, label or other market")
+		return errors.New("prices are only for spot machines and the same for all tasks: match no task, label or other market")
 	}
 	return r.Match.check()
 }
 
-// Priced says whether the scenario has a word on what spot machines of an offer cost, now or later.
+// Priced reports whether the scenario sets a price for spot machines of an offer, now or later.
 func (s *Scenario) Priced(o apitypes.Offer) bool {
 	o.Spot = true
 	for i := range s.prices {
@@ -44,8 +44,8 @@ func (s *Scenario) Priced(o apitypes.Offer) bool {
 	return false
 }
 
-// Price is what a spot machine of an offer costs, USD per hour: list, or what the last rule says whose time has come;
-// and from when on.
+// Price returns what a spot machine of an offer costs, in USD per hour, and since when: the price of the latest rule
+// whose time has come, otherwise list.
 func (s *Scenario) Price(o apitypes.Offer, list float64, since time.Duration) (usd float64, at time.Duration) {
 	o.Spot = true
 	usd, at = list, -1
@@ -63,5 +63,5 @@ func (s *Scenario) Price(o apitypes.Offer, list float64, since time.Duration) (u
 	return usd, max(at, 0)
 }
 
-// Age is the virtual time since the first host on the directory started.
+// Age returns the virtual time since the first host on the directory started.
 func (h *Host) Age() time.Duration { return h.cfg.Clock.Now().Sub(h.start) }

@@ -10,7 +10,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/local"
 )
 
-func TestAScenarioSaysWhatSpotCosts(t *testing.T) {
+func TestScenarioPrices(t *testing.T) {
 	s, err := local.ReadScenario(strings.NewReader(`
 prices:
   - {match: {accelerator: A10G}, at: 90m, times: 4}
@@ -37,11 +37,11 @@ prices:
 		}
 	}
 	if s.Priced(apitypes.Offer{Accelerator: "T4"}) || !s.Priced(there) {
-		t.Error("it has a word on the wrong offers")
+		t.Error("the scenario prices the wrong offers")
 	}
 }
 
-func TestAPriceThatIsNoneIsRefused(t *testing.T) {
+func TestReadScenarioRejectsBadPrices(t *testing.T) {
 	for _, text := range []string{
 		"prices: [{at: 1h}]", "prices: [{at: 1h, times: 2, usd: 1}]", "prices: [{times: -1}]", "prices: [{usd: .nan}]",
 		"prices: [{times: 2, match: {task: train}}]", "prices: [{times: 2, match: {market: on-demand}}]", "prices: [{times: 2, when: 1h}]",

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A task may leave folders that their owner may not write to, as Go's module cache has them.
-func TestAReadOnlyFolderOfATaskIsRemoved(t *testing.T) {
+// A task may leave folders that their owner may not write to, for example Go's module cache.
+func TestRemoveDirRemovesReadOnlyFolders(t *testing.T) {
 	if os.Geteuid() == 0 {
 		t.Skip("root may remove everything")
 	}
@@ -24,6 +24,6 @@ func TestAReadOnlyFolderOfATaskIsRemoved(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = os.Chmod(mod, 0o700) })
 	if err := removeDir(dir); err != nil {
-		t.Errorf("the machine is never ended: %v", err)
+		t.Errorf("the machine's folder cannot be removed: %v", err)
 	}
 }

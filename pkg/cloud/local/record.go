@@ -18,38 +18,37 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 )
 
-// record is a cluster on disk. It is written before the first of its machines is started and removed after the last is
-// gone.
+// record is a cluster on disk. It is written before the first of its machines is started, and removed after the last
+// has ended.
 type record struct {
 	Cluster  string            `json:"cluster"`
 	Offer    apitypes.Offer    `json:"offer"`
 	Labels   map[string]string `json:"labels,omitempty"`
-	Launched time.Time         `json:"launched"` // virtual
+	Launched time.Time         `json:"launched"` // virtual time
 	Machines []machineRecord   `json:"machines"` // by rank
 }
 
 type machineRecord struct {
 	ID      string        `json:"id"`
 	Address string        `json:"address"`
-	TakenAt time.Time     `json:"takenAt,omitzero"` // when it will be, or was, taken; virtual
+	TakenAt time.Time     `json:"takenAt,omitzero"` // virtual time when it will be, or was, interrupted
 	Notice  time.Duration `json:"notice,omitempty"`
 	Taken   bool          `json:"taken,omitempty"`
 }
 
 const recordName = "cluster.json"
 
-// maxName bounds the name of a cluster.
+// maxName is the maximum length of a cluster's name.
 const maxName = 200
 
-// validName says whether a cluster can have that name.
+// validName reports whether a cluster can have that name.
 func validName(name string) bool {
 	return name != "" && len(name) <= maxName && !strings.ContainsFunc(name, func(r rune) bool {
 		return r < ' ' || r == 0x7f
 	})
 }
 
-// dirName is a name for files that is the cluster's own where file systems allow it, and tells it from every other in
-// any case.
+// dirName returns a unique file name for the cluster: the cluster's name if file systems allow it.
 func (k clusterKey) dirName() string {
 	plain := func(r rune) bool { return r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' || r == '_' }
 	safe := strings.Map(func(r rune) rune {
@@ -66,8 +65,8 @@ func (k clusterKey) dirName() string {
 	return fmt.Sprintf("%.100s.%016x", safe, h.Sum64())
 }
 
-// readClusters reads every record. A directory without one is what is left of a launch that had not begun, or of an end
-// that had almost finished: no process can belong to it.
+// readClusters reads every record. A directory without a record is from a launch that had not started a machine, or
+// from a termination that had almost finished: no process belongs to it.
 func (h *Host) readClusters() error {
 	entries, err := os.ReadDir(h.clustersDir())
 	if err != nil {
@@ -96,8 +95,8 @@ func (h *Host) readClusters() error {
 	return nil
 }
 
-// discard removes a cluster whose record cannot be read: what a power failure leaves, which no process survives either.
-// If any machine lives all the same, a person has to look.
+// discard removes a cluster whose record cannot be read, which happens after a power failure; that also ends all
+// processes. If a machine is alive anyway, it returns an error, and the user has to look.
 func (h *Host) discard(dir string, why error) error {
 	locks, err := filepath.Glob(filepath.Join(dir, "*", lockName))
 	if err != nil {
@@ -112,12 +111,12 @@ func (h *Host) discard(dir string, why error) error {
 	return removeDir(dir)
 }
 
-// maxGraves is how many names of terminated clusters are kept when a host opens: the newest.
+// maxGraves is the maximum number of names of terminated clusters that are kept, the newest, when a host opens.
 const maxGraves = 100_000
 
 func (h *Host) gravesPath() string { return filepath.Join(h.cfg.Dir, "terminated") }
 
-// openGraves reads the names of terminated clusters, one JSON array a line, and opens the file to append.
+// openGraves reads the names of terminated clusters, one JSON array per line, and opens the file for appending.
 func (h *Host) openGraves() error {
 	keys, err := readGraves(h.gravesPath())
 	if err != nil {
@@ -156,17 +155,17 @@ func readGraves(path string) ([]clusterKey, error) {
 	lines := bufio.NewScanner(f)
 	for lines.Scan() {
 		var k [2]string
-		if json.Unmarshal(lines.Bytes(), &k) == nil { // a torn last line is of a call that did not return
+		if json.Unmarshal(lines.Bytes(), &k) == nil { // a torn last line is from a call that did not return
 			keys = append(keys, clusterKey{k[0], k[1]})
 		}
 	}
 	return keys, lines.Err()
 }
 
-// graveLine begins with a line feed, so that a line torn by a crash spoils no other.
+// graveLine begins with a line feed, so that a line torn by a crash does not spoil the next.
 func graveLine(k clusterKey) []byte {
 	b, err := json.Marshal([2]string{k.Cloud, k.Cluster})
-	if err != nil { // impossible of strings
+	if err != nil { // impossible for strings
 		return nil
 	}
 	return slices.Concat([]byte("\n"), b, []byte("\n"))
@@ -192,7 +191,8 @@ func writeJSON(path string, v any) error {
 	return replaceFile(path, b)
 }
 
-// replaceFile makes path hold b: all of it or what it held before, whatever happens, and on disk when it returns.
+// replaceFile makes path contain b. After a crash it has either all of b or its old content; when replaceFile
+// returns, b is on disk.
 func replaceFile(path string, b []byte) error {
 	if err := atomicfile.Write(path, 0o600, b); err != nil {
 		return fmt.Errorf("local: %w", err)
@@ -200,7 +200,7 @@ func replaceFile(path string, b []byte) error {
 	return nil
 }
 
-// tryLock takes the lock on f if nobody is in its way.
+// tryLock takes the lock on f if it is free.
 func tryLock(f *os.File, mode flock.Mode) bool {
 	taken, err := flock.Try(f, mode)
 	return taken && err == nil

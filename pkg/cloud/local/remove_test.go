@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// What a task has mounted itself stays where it lies when its machine's folder goes.
-func TestWhatATaskHasMountedItselfStays(t *testing.T) {
+// A file system that a task has mounted itself keeps its files when the machine's folder is removed.
+func TestRemoveDirKeepsMountedFiles(t *testing.T) {
 	dir, precious := t.TempDir(), t.TempDir()
 	point := filepath.Join(dir, "0", workName, "x")
 	if err := os.MkdirAll(point, 0o700); err != nil {
@@ -25,7 +25,7 @@ func TestWhatATaskHasMountedItselfStays(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := os.Stat(filepath.Join(precious, "there")); err != nil {
-		t.Error("what was mounted is gone: ", err)
+		t.Error("the mounted files are gone: ", err)
 	}
 	if _, err := os.Stat(dir); err == nil {
 		t.Error("the folder is left")

@@ -20,38 +20,38 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// ErrScenario is of a scenario file that cannot be read; the message says where and why.
+// ErrScenario means that a scenario file cannot be read; the message says where and why.
 var ErrScenario = errors.New("bad scenario")
 
-// maxScenarioBytes bounds a scenario file.
+// maxScenarioBytes is the maximum size of a scenario file.
 const maxScenarioBytes = 1 << 20
 
-// Scenario is a Behaviour that a file scripts, for demonstrations and tests:
+// Scenario is a Behaviour scripted in a file, for demonstrations and tests:
 //
 //	rules:
-//	  - match: {cloud: aws, zone: use1-az1}     # shell patterns; what is not named matches all
+//	  - match: {cloud: aws, zone: use1-az1}     # shell patterns; a field that is left out matches everything
 //	    until: 10m                              # from, until: virtual time since the broker first started
 //	    fail: capacity                          # or {kind: quota, code: C, message: …, retryAfter: 30s}
 //	  - match: {task: train, market: spot}
-//	    nth: 1                                  # 1, 2-3 or 2+ of the launches that match
+//	    nth: 1                                  # 1, 2-3 or 2+ of the matching launches
 //	    preempt: {after: 40m, notice: 2m}       # after the launch; or at: 40m since the start; ranks: [0]
 //	  - match: {cloud: gcp, labels: {queue: bulk}}
-//	    delay: 30s                              # hang: true never answers; unseen: true starts all the same
+//	    delay: 30s                              # hang: true never returns; unseen: true starts the machines anyway
 //
-// Of the rules that match a launch, the first that says what becomes of it counts (delays add up on the way there), and
-// for each machine of a launch that succeeds the first that preempts it. What spot machines cost over time say rules of
-// their own, under prices (see priceRule).
+// Of the rules that match a launch, the first that decides its outcome applies; delays of the rules before it add up.
+// For each machine of a successful launch, the first rule that preempts it applies. Prices of spot machines over time
+// are under prices (see priceRule).
 type Scenario struct {
 	of     string // the file's digest
 	rules  []rule
 	prices []priceRule
 
 	mu   sync.Mutex
-	seen []int     // launches that each rule matched so far
-	last []ordinal // of the launch that each rule matched last
+	seen []int     // number of launches that each rule has matched
+	last []ordinal // the launch that each rule matched last
 }
 
-// ordinal is which of the launches that a rule matched a cluster was.
+// ordinal is the number of a cluster among the launches that a rule has matched.
 type ordinal struct {
 	cluster string
 	n       int
@@ -73,7 +73,7 @@ func ReadScenario(r io.Reader) (*Scenario, error) {
 	in := yaml.NewDecoder(strings.NewReader(string(b)))
 	in.KnownFields(true)
 	if err := in.Decode(&file); errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("%w: it is empty", ErrScenario)
+		return nil, fmt.Errorf("%w: the file is empty", ErrScenario)
 	} else if err != nil {
 		return nil, fmt.Errorf("%w: %s", ErrScenario, yamlMessage(err))
 	}
@@ -97,7 +97,7 @@ func ReadScenario(r io.Reader) (*Scenario, error) {
 var yamlNoise = regexp.MustCompile(
 	`^yaml: (unmarshal errors:\s*)?| (in type|into) (\S*local\.\w+|struct \{.*\})|\s*\n\s*`)
 
-// yamlMessage is the library's error without the names of our types.
+// yamlMessage returns the library's error without the names of our types.
 func yamlMessage(err error) string {
 	return yamlNoise.ReplaceAllStringFunc(err.Error(), func(s string) string {
 		if strings.HasPrefix(s, "\n") || strings.HasPrefix(s, " ") && strings.Contains(s, "\n") {
@@ -107,11 +107,11 @@ func yamlMessage(err error) string {
 	})
 }
 
-// rule is what happens to some launches.
+// rule defines what happens to some launches.
 type rule struct {
 	Match  match    `yaml:"match"`
 	From   duration `yaml:"from"`
-	Until  duration `yaml:"until"` // 0 is for ever
+	Until  duration `yaml:"until"` // 0 is no end
 	Nth    nth      `yaml:"nth"`
 	Fail   *failure `yaml:"fail"`
 	Delay  duration `yaml:"delay"`
@@ -131,20 +131,20 @@ type preempt struct {
 func (r *rule) check() error {
 	switch acts := r.decides() || r.Delay > 0; {
 	case !acts && r.Preempt == nil:
-		return errors.New("does nothing: say fail, delay, hang, unseen or preempt")
+		return errors.New("does nothing: set fail, delay, hang, unseen or preempt")
 	case acts && r.Preempt != nil:
-		return errors.New("says what becomes of the launch and preempts its machines: make two rules of it")
+		return errors.New("sets the launch's outcome and preempts its machines: make two rules")
 	case r.Fail != nil && r.Hang && !r.Unseen:
 		return errors.New("fails and hangs")
 	case r.Until > 0 && r.Until <= r.From:
-		return errors.New("is over before it begins: until is not after from")
+		return errors.New("never applies: until is not after from")
 	case r.Preempt != nil && (r.Preempt.At > 0) == (r.Preempt.After > 0):
-		return errors.New("preempt wants one of after and at")
+		return errors.New("preempt needs one of after and at")
 	}
 	return r.Match.check()
 }
 
-// decides says whether the rule has the last word on a launch.
+// decides reports whether the rule decides the outcome of a launch.
 func (r *rule) decides() bool { return r.Fail != nil || r.Hang || r.Unseen }
 
 // Launch applies the first rule that decides.
@@ -191,14 +191,14 @@ func (s *Scenario) Preemption(r Request, rank int) (Preemption, bool) {
 	return Preemption{}, false
 }
 
-// applies says whether rule i applies to r, counting r's cluster once. s.mu is held.
+// applies reports whether rule i applies to r, and counts r's cluster once. s.mu is held.
 func (s *Scenario) applies(i int, r Request) bool {
 	rule := &s.rules[i]
 	if r.Since < time.Duration(rule.From) || rule.Until > 0 && r.Since >= time.Duration(rule.Until) ||
 		!rule.Match.holds(r) {
 		return false
 	}
-	// A launch is asked about once, its machines one after the other: those are one launch.
+	// Launch is called once for a launch, but Preemption once for each of its machines: those count as one launch.
 	if rule.Preempt == nil || s.last[i].cluster != r.Cluster {
 		s.seen[i]++
 		s.last[i] = ordinal{r.Cluster, s.seen[i]}
@@ -206,7 +206,7 @@ func (s *Scenario) applies(i int, r Request) bool {
 	return rule.Nth.holds(s.last[i].n)
 }
 
-// memory is what a scenario remembers: how often each of its rules has matched.
+// memory is the saved state of a scenario: how often each of its rules has matched.
 type memory struct {
 	Of   string `json:"of"` // the file's digest
 	Seen []int  `json:"seen"`
@@ -219,14 +219,14 @@ func (s *Scenario) Save() ([]byte, error) {
 	return json.Marshal(memory{s.of, s.seen})
 }
 
-// Restore takes up the counts that Save returned, of the same scenario.
+// Restore restores the counts that Save returned for the same scenario.
 func (s *Scenario) Restore(b []byte) error {
 	var m memory
 	if err := json.Unmarshal(b, &m); err != nil {
 		return fmt.Errorf("local: scenario: %w", err)
 	}
 	if m.Of != s.of || len(m.Seen) != len(s.rules) {
-		return errors.New("local: scenario: it is another one than before")
+		return errors.New("local: scenario: the saved state is from another scenario")
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -234,7 +234,7 @@ func (s *Scenario) Restore(b []byte) error {
 	return nil
 }
 
-// match says of which launches a rule is. Values are shell patterns; an empty one matches all.
+// match selects launches. Values are shell patterns; an empty one matches everything.
 type match struct {
 	Cloud        string            `yaml:"cloud"`
 	Region       string            `yaml:"region"`
@@ -242,11 +242,11 @@ type match struct {
 	InstanceType string            `yaml:"instanceType"`
 	Accelerator  string            `yaml:"accelerator"`
 	Market       string            `yaml:"market"` // spot or on-demand
-	Task         string            `yaml:"task"`   // the label of that name
+	Task         string            `yaml:"task"`   // the label "task"
 	Labels       map[string]string `yaml:"labels"`
 }
 
-// pairs are the patterns with what they have to match.
+// pairs returns the patterns with the values that they must match.
 func (m *match) pairs(r Request) [][2]string {
 	market := "on-demand"
 	if r.Offer.Spot {
@@ -307,8 +307,8 @@ func (f *failure) UnmarshalYAML(n *yaml.Node) error {
 	return nil
 }
 
-// decodeStrict decodes a mapping that may have only the fields named; the library's own check does not reach below
-// custom types.
+// decodeStrict decodes a mapping that may have only the named fields; the library's own check does not cover custom
+// types.
 func decodeStrict(n *yaml.Node, to any, fields ...string) error {
 	if n.Kind != yaml.MappingNode {
 		return fmt.Errorf("line %d: want a mapping", n.Line)
@@ -328,25 +328,25 @@ func (f *failure) error(o apitypes.Offer) *cloud.Error {
 		return noCapacity(o).Err
 	}
 	if e.Message == "" {
-		e.Message = "as the scenario has it"
+		e.Message = "scripted failure"
 	}
 	return e
 }
 
-// duration is written as Go does: 90s, 10m, 1h30m.
+// duration is in Go's format: 90s, 10m, 1h30m.
 type duration time.Duration
 
-// UnmarshalYAML reads a duration that is not negative.
+// UnmarshalYAML reads a non-negative duration.
 func (d *duration) UnmarshalYAML(n *yaml.Node) error {
 	v, err := time.ParseDuration(n.Value)
 	if err != nil || v < 0 {
-		return fmt.Errorf("line %d: %q is no duration: write 90s, 10m or 1h30m", n.Line, n.Value)
+		return fmt.Errorf("line %d: %q is not a duration: write 90s, 10m or 1h30m", n.Line, n.Value)
 	}
 	*d = duration(v)
 	return nil
 }
 
-// nth is a range of ordinals: "1", "2-3", "2+". The zero value is all.
+// nth is a range of ordinals: "1", "2-3", "2+". The zero value is all launches.
 type nth struct{ from, to int }
 
 // UnmarshalYAML reads a range.

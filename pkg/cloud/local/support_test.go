@@ -39,7 +39,7 @@ var (
 	spot      = apitypes.Offer{Cloud: "aws", Region: "us-east-1", Zone: "use1-az1", InstanceType: "m5.large", Spot: true, USDPerHour: 0.03}
 )
 
-// notices collects what a host tells.
+// notices collects the notices of a host.
 type notices chan cloud.Notice
 
 func (n notices) next(t *testing.T) cloud.Notice {
@@ -53,7 +53,7 @@ func (n notices) next(t *testing.T) cloud.Notice {
 	}
 }
 
-// world is a host, and the broker that its agents know.
+// world is a host, and the broker of its agents.
 type world struct {
 	t       *testing.T
 	broker  *agenttest.Broker
@@ -63,7 +63,7 @@ type world struct {
 	notices notices
 }
 
-// newWorld makes a host on a directory of its own; machines left at the end are terminated.
+// newWorld makes a host on a new directory; machines left at the end are terminated.
 func newWorld(t *testing.T, cfg local.Config) *world {
 	t.Helper()
 	w := &world{t: t, broker: agenttest.New(t), notices: make(notices, 100)}
@@ -82,10 +82,11 @@ func newWorld(t *testing.T, cfg local.Config) *world {
 	return w
 }
 
-// testEnviron is for agents that are this test binary: under the race detector it would wait a second before it ends.
+// testEnviron is the environment of agents, which are this test binary: with the race detector it would wait a second
+// at exit.
 func testEnviron() []string { return append(os.Environ(), "GORACE=atexit_sleep_ms=0") }
 
-// open makes the host, again after Close.
+// open opens the host, also again after Close.
 func (w *world) open() {
 	w.t.Helper()
 	host, err := local.New(w.cfg)
@@ -149,7 +150,8 @@ func (w *world) machine(cluster string) cloud.Machine {
 	return machines[0]
 }
 
-// run has a node run a script that says ready when it has named so many processes, one after each "pid", and returns those.
+// run makes a node run a script that prints "pid" and a number for each of count processes, and then "ready"; it
+// returns these processes.
 func (w *world) run(n agenttest.Node, script string, count int) []proc.Identity {
 	w.t.Helper()
 	w.broker.Run(n, &wire.Assignment{
@@ -186,7 +188,7 @@ func identify(t *testing.T, pid string) proc.Identity {
 func (w *world) mustBeGone(ids []proc.Identity) {
 	w.t.Helper()
 	for _, id := range ids {
-		// Orphans are buried by whoever adopted them, which may take a moment.
+		// The process that adopts an orphan reaps it, which may take a moment.
 		for deadline := time.Now().Add(time.Minute); id.Alive() && !zombie(id.PID); time.Sleep(time.Millisecond) {
 			if time.Now().After(deadline) {
 				w.t.Errorf("process %d was left over", id.PID)
@@ -196,17 +198,17 @@ func (w *world) mustBeGone(ids []proc.Identity) {
 	}
 }
 
-// zombie says whether a process has ended and only its parent has not noticed.
+// zombie reports whether a process has ended but its parent has not reaped it.
 func zombie(pid int) bool {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	_, rest, _ := strings.Cut(string(b), ") ")
 	return err == nil && strings.HasPrefix(rest, "Z")
 }
 
-// marker is an argument of the agents of a directory, by which their processes can be counted.
+// marker is an argument of a directory's agents, for counting their processes.
 func marker(dir string) string { return "agent-of=" + dir }
 
-// processes counts the agents that run, in truth.
+// processes counts the agents that really run.
 func (w *world) processes() int { return countProcesses(w.t, marker(w.cfg.Dir)) }
 
 func countProcesses(t *testing.T, marker string) int {
@@ -224,20 +226,20 @@ func countProcesses(t *testing.T, marker string) int {
 	return n
 }
 
-// reopen makes the host again, as another process would.
+// reopen closes the host and opens it again, as another process would.
 func (w *world) reopen() {
 	w.t.Helper()
 	w.host.Close()
 	w.open()
 }
 
-// waiters waits until so many wait for the clock.
+// waiters waits until n callers wait for the clock.
 func (w *world) waiters(clk *clock.Manual, n int) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
 	defer cancel()
 	if err := clk.Waiters(ctx, n); err != nil {
-		w.t.Fatalf("nobody waits for the clock: %v", err)
+		w.t.Fatalf("too few callers wait for the clock: %v", err)
 	}
 }
 
@@ -256,7 +258,7 @@ func readFile(t *testing.T, path string) string {
 	return string(b)
 }
 
-// agentOf is the process of the only agent of a cluster.
+// agentOf returns the process of the only agent of a cluster.
 func (w *world) agentOf(cluster string) proc.Identity {
 	w.t.Helper()
 	var id proc.Identity

@@ -6,13 +6,13 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/push"
 )
 
-// A file is a job or not by its name alone: when code is put into a bucket its job may not be there yet.
-func TestWhichFilesMayBeJobs(t *testing.T) {
+// A file counts as a job by its name alone: while code is uploaded into a bucket, its job file may not exist yet.
+func TestMayBeJob(t *testing.T) {
 	for key, job := range map[string]bool{
 		"job.yaml":                 true,
 		"team/2026/11/job.sbatch":  true,
 		"team/my_job.yaml":         true,
-		"":                         false, // the mark of the folder that files are put into
+		"":                         false, // the marker of the folder that files are put into
 		"team/":                    false,
 		"team/job.yaml.error.txt":  false,
 		"team/_code/k8s/job.yaml":  false,

@@ -1,6 +1,6 @@
-// Package push takes in what clouds tell the broker by themselves: that a machine of its will be taken, and that a file
-// was put into a bucket whose files are jobs. A push carries the cloud's own token, which opens nothing else, and no
-// user's token opens a push.
+// Package push receives what clouds send to the broker by themselves: that a machine will be interrupted, or that a
+// file was put into a bucket whose files are jobs. A push carries the cloud's own token, which is valid for nothing
+// else, and no user's token is accepted for a push.
 package push
 
 import (
@@ -15,13 +15,13 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/identity"
 )
 
-// Path is where a cloud pushes to: below it is the cloud's name.
+// Path is the URL path that clouds push to; the cloud's name follows it.
 const Path = "/v1/push/"
 
-// ErrNotice says that what a cloud has told is no news that anybody here reads.
-var ErrNotice = errors.New("what was pushed is no notice")
+// ErrNotice means that a push is not a notification that this deployment reads.
+var ErrNotice = errors.New("the push is not a notification")
 
-// News is what a cloud has told: about a machine or about a file. The zero value concerns nobody here.
+// News is what a cloud has pushed: news about a machine or a file. The zero value concerns nothing of this deployment.
 type News struct {
 	Notice *cloud.Notice `json:"notice,omitempty"`
 	Object *Object       `json:"object,omitempty"`
@@ -31,18 +31,18 @@ type News struct {
 type Object struct {
 	Bucket string `json:"bucket"` // its URL: gs://acme-jobs
 	Key    string `json:"key"`
-	// ETag is a digest of the content. Version tells one writing of the object from another, if the store does.
+	// ETag is a digest of the content. Version identifies one write of the object, if the store has versions.
 	ETag    string `json:"etag"`
 	Version string `json:"version,omitempty"`
 	Size    int64  `json:"size"` // bytes
 }
 
-// RemarkSuffix is what the name of a remark about a refused file ends in, which lies beside it: it is no job itself.
+// RemarkSuffix ends the name of the file with the error message that is put next to a refused job file.
 const RemarkSuffix = ".error.txt"
 
-// MayBeJob says by the name of a file that it may be a job. It is none where it is the mark of a folder or a remark, or
-// where it or a folder that it lies in begins with "_" or ".": those are for what jobs bring along, and no job itself
-// whatever it holds.
+// MayBeJob reports whether a file may be a job, by its name. The marker of a folder and an error message are not jobs.
+// Neither is a file whose name, or whose folder's name, begins with "_" or ".": such files belong to jobs and are never
+// jobs, whatever they contain.
 func MayBeJob(key string) bool {
 	for part := range strings.SplitSeq(key, "/") {
 		if strings.HasPrefix(part, "_") || strings.HasPrefix(part, ".") {
@@ -52,15 +52,15 @@ func MayBeJob(key string) bool {
 	return key != "" && !strings.HasSuffix(key, "/") && !strings.HasSuffix(key, RemarkSuffix)
 }
 
-// Read reads what a cloud has pushed, with the bearer token that came with it. It fails with identity.ErrInvalid for a
-// token that is not the cloud's, with identity.ErrUnavailable where that cannot be told, and with ErrNotice for what is
-// no news, and would be none the next time.
+// Read reads what a cloud has pushed, with the bearer token of the request. It fails with identity.ErrInvalid if the
+// token is not the cloud's, with identity.ErrUnavailable if that cannot be checked, and with ErrNotice for a push
+// that is not a notification, and would not be one when pushed again.
 type Read func(ctx context.Context, bearer string, body []byte) (News, error)
 
-// Tell passes news on. They come again when that fails.
+// Tell passes news on. If it fails, the cloud pushes them again.
 type Tell func(context.Context, News) error
 
-// Handler serves what clouds push, and passes all else on.
+// Handler serves pushes of clouds, and passes all other requests to Next.
 type Handler struct {
 	Next   http.Handler
 	Clouds map[string]Read
@@ -68,10 +68,11 @@ type Handler struct {
 	Log    *slog.Logger
 }
 
-// most bounds what is pushed: an entry of an audit log has some kilobytes.
+// most is the maximum size of a push in bytes: an entry of an audit log has some kilobytes.
 const most = 256 << 10
 
-// ServeHTTP implements http.Handler. What is no notice is answered with success, or it would be pushed for days.
+// ServeHTTP implements http.Handler. It answers a push that is not a notification with success, or the cloud would
+// push it for days.
 func (h Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name, ok := strings.CutPrefix(r.URL.Path, Path)
 	read := h.Clouds[name]
@@ -95,13 +96,13 @@ func (h Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case errors.Is(err, identity.ErrInvalid):
-		h.Log.Warn("a push is refused", "cloud", name, "err", err)
+		h.Log.Warn("push refused", "cloud", name, "err", err)
 		w.WriteHeader(http.StatusUnauthorized)
 		return
 	case errors.Is(err, ErrNotice):
-		h.Log.Warn("what was pushed is left", "cloud", name, "err", err)
-	case err != nil: // it is pushed again
-		h.Log.Warn("a push cannot be looked into", "cloud", name, "err", err)
+		h.Log.Warn("push ignored: it is not a notification", "cloud", name, "err", err)
+	case err != nil: // the cloud pushes it again
+		h.Log.Warn("push not processed", "cloud", name, "err", err)
 		w.WriteHeader(http.StatusServiceUnavailable)
 		return
 	}

@@ -16,13 +16,13 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/identity"
 )
 
-func TestPushesAreAnsweredSoThatWhatHelpsComesAgain(t *testing.T) {
+func TestHandlerAnswersPushes(t *testing.T) {
 	var told []push.News
 	p := push.Handler{
 		Next: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }),
 		Tell: func(_ context.Context, n push.News) error {
 			if n.Notice.Cluster == "full" {
-				return errors.New("the table takes nothing")
+				return errors.New("the table is full")
 			}
 			told = append(told, n)
 			return nil
@@ -62,20 +62,20 @@ func TestPushesAreAnsweredSoThatWhatHelpsComesAgain(t *testing.T) {
 		w := httptest.NewRecorder()
 		p.ServeHTTP(w, r)
 		if w.Code != c.want || len(told) != c.told {
-			t.Errorf("%+v: %d, told %v", c, w.Code, told)
+			t.Errorf("%+v: %d, passed on %v", c, w.Code, told)
 		}
 	}
 	w := httptest.NewRecorder()
 	r := httptest.NewRequest("POST", "/v1/push/gcp", strings.NewReader("full"))
 	r.Header.Set("Authorization", "Bearer good")
 	if p.ServeHTTP(w, r); w.Code != http.StatusServiceUnavailable {
-		t.Errorf("what could not be told on: %d", w.Code)
+		t.Errorf("a push that could not be passed on: %d", w.Code)
 	}
 	w = httptest.NewRecorder()
 	r = httptest.NewRequest("POST", "/v1/push/gcp", io.LimitReader(zeros{}, 256<<10+1))
 	r.Header.Set("Authorization", "Bearer good")
 	if p.ServeHTTP(w, r); w.Code != http.StatusRequestEntityTooLarge {
-		t.Errorf("too much: %d", w.Code)
+		t.Errorf("an oversized push: %d", w.Code)
 	}
 }
 

@@ -1,8 +1,8 @@
-// Package remote is a cloud whose driver runs elsewhere: in a function of its own, which alone links the cloud's SDK
-// and alone has rights there. [Client] is the driver that the broker sees; [Server] is what it calls. They exchange one
-// message of JSON each way, by whatever carries it.
+// Package remote is a cloud whose driver runs elsewhere: in a separate function, which alone links the cloud's SDK
+// and alone has rights in that cloud. [Client] is the driver that the broker sees; [Server] is what it calls. Each
+// call is one JSON message and one JSON answer, over any transport.
 //
-// The driver behind it is idempotent by the cluster's name, so a call whose answer is lost may be made again.
+// The driver behind it is idempotent by the cluster's name, so the broker may repeat a call whose answer is lost.
 package remote
 
 import (
@@ -18,31 +18,31 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/push"
 )
 
-// Codes of failures that are the road's, not the cloud's.
+// Codes of failures of the transport, not of the cloud.
 const (
-	codeNoAnswer = "NoAnswer"    // the call did not come back
-	codeGarbled  = "BadMessage"  // what came, or came back, is no message of this package
+	codeNoAnswer = "NoAnswer"    // the call did not return
+	codeGarbled  = "BadMessage"  // the request or the answer is not a message of this package
 	codeEnded    = "CallEnded"   // the caller's context ended
-	codeUnknown  = "UnknownCall" // the other side is older
+	codeUnknown  = "UnknownCall" // the other side is an older version
 )
 
-// call is what is asked.
+// call is a request.
 type call struct {
 	Op      string            `json:"op"`
 	Spec    *cloud.LaunchSpec `json:"spec,omitempty"`
 	Cluster string            `json:"cluster,omitempty"`
-	// Snapshot is what the catalogue knows of the cloud, which a refresh begins with; and then what it has become.
+	// Snapshot is the catalogue's part of this cloud, which a refresh starts from; the answer has the new one.
 	Snapshot []byte `json:"snapshot,omitempty"`
-	// Bearer and Body are of what the cloud has pushed. Bucket and Key name a file, of which Body is the content.
+	// Bearer and Body are what the cloud has pushed. Bucket and Key name a file, and Body is its content.
 	Bearer string `json:"bearer,omitempty"`
 	Body   []byte `json:"body,omitempty"`
 	Bucket string `json:"bucket,omitempty"`
 	Key    string `json:"key,omitempty"`
-	// Within is how long the caller waits: what takes longer is not begun in vain, and ends by itself.
+	// Within is how long the caller waits; the server stops the call after that time.
 	Within time.Duration `json:"within,omitempty"`
 }
 
-// The calls.
+// The operations.
 const (
 	opLaunch    = "launch"
 	opTerminate = "terminate"
@@ -55,24 +55,24 @@ const (
 	opRemove    = "remove"
 )
 
-// answer is what comes back.
+// answer is the result of a call.
 type answer struct {
 	Machines []cloud.Machine `json:"machines,omitempty"`
 	Report   *driver.Report  `json:"report,omitempty"`
 	Snapshot []byte          `json:"snapshot,omitempty"`
 	driver.Refreshed
-	// News are what was pushed; Unread why it could not be read, one of the reasons below, and Why in words.
+	// News is what was pushed. Unread is the reason below why it could not be read, and Why explains it in words.
 	push.News
 	Unread string `json:"unread,omitempty"`
 	Why    string `json:"why,omitempty"`
-	// Packed is a file's content, gzipped, and Version which writing of it.
+	// Packed is a file's content, gzipped, and Version the file's version.
 	Packed  []byte `json:"packed,omitempty"`
 	Version string `json:"version,omitempty"`
 
 	Failure *failure `json:"failure,omitempty"`
 }
 
-// failure is a cloud.Error on its way.
+// failure is a cloud.Error as it is sent.
 type failure struct {
 	Kind       cloud.Kind    `json:"kind"`
 	Code       string        `json:"code,omitempty"`
@@ -84,7 +84,7 @@ type failure struct {
 // Call carries a message to the other side and its answer back.
 type Call func(ctx context.Context, message []byte) ([]byte, error)
 
-// Client is a cloud whose driver is called. It implements cloud.Cloud and driver.Checker.
+// Client is a cloud whose driver runs on the other side. It implements cloud.Cloud and driver.Checker.
 type Client struct {
 	name string
 	call Call
@@ -95,7 +95,7 @@ var (
 	_ driver.Checker = (*Client)(nil)
 )
 
-// New makes the driver of a cloud of the catalogue's name.
+// New returns the driver of the cloud with the given catalogue name.
 func New(name string, call Call) *Client { return &Client{name: name, call: call} }
 
 // Name implements cloud.Cloud.
@@ -131,7 +131,7 @@ func (c *Client) Check(ctx context.Context) (driver.Report, error) {
 	return *a.Report, nil
 }
 
-// Refresh is a driver.Refresh: it sends the snapshot along, and keeps the one that comes back.
+// Refresh is a driver.Refresh: it sends the snapshot, and stores the one that is returned.
 func (c *Client) Refresh(ctx context.Context, s driver.Snapshots) (driver.Refreshed, error) {
 	data, _, err := s.Get(ctx, "")
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -147,7 +147,7 @@ func (c *Client) Refresh(ctx context.Context, s driver.Snapshots) (driver.Refres
 	return a.Refreshed, s.Put(ctx, a.Snapshot)
 }
 
-var errNoSnapshot = errors.New("the cloud's function says nothing of what it sells: deploy it anew")
+var errNoSnapshot = errors.New("the cloud's function did not return its offers: deploy it again")
 
 func (c *Client) ask(ctx context.Context, what call) (a answer, err error) {
 	if err := ctx.Err(); err != nil {
@@ -182,13 +182,13 @@ func (c *Client) fail(kind cloud.Kind, code string, err error) error {
 // Server answers the calls of clients with a driver.
 type Server struct {
 	Cloud   cloud.Cloud
-	Checker driver.Checker // the driver itself when nil, if it is one
-	Refresh driver.Refresh // nil where nobody tells what is sold
-	Pushed  push.Read      // nil where nothing is pushed
-	Files   driver.Files   // nil where no bucket's files are jobs
+	Checker driver.Checker // if nil, the driver itself, if it is one
+	Refresh driver.Refresh // nil if the cloud's offers cannot be listed
+	Pushed  push.Read      // nil if nothing is pushed
+	Files   driver.Files   // nil if no bucket's files are jobs
 }
 
-// Serve answers one call. It fails only for what is no message of this package: a failure of the cloud is an answer.
+// Serve answers one call. It fails only if the message is not one of this package: a failure of the cloud is an answer.
 func (s Server) Serve(ctx context.Context, message []byte) ([]byte, error) {
 	var in call
 	if err := json.Unmarshal(message, &in); err != nil {
@@ -210,7 +210,7 @@ func (s Server) do(ctx context.Context, in call) (out answer, err error) {
 	switch in.Op {
 	case opLaunch:
 		if in.Spec == nil {
-			return out, cloud.Errorf(s.Cloud.Name(), cloud.Invalid, codeGarbled, "a launch of nothing")
+			return out, cloud.Errorf(s.Cloud.Name(), cloud.Invalid, codeGarbled, "a launch without a spec")
 		}
 		out.Machines, err = s.Cloud.Launch(ctx, *in.Spec)
 	case opTerminate:
@@ -234,19 +234,19 @@ func (s Server) do(ctx context.Context, in call) (out answer, err error) {
 		return s.file(ctx, in)
 	case opRefresh:
 		if s.Refresh == nil {
-			return out, cloud.Errorf(s.Cloud.Name(), cloud.Invalid, codeUnknown, "nobody tells what this cloud sells")
+			return out, cloud.Errorf(s.Cloud.Name(), cloud.Invalid, codeUnknown, "this cloud's offers cannot be listed")
 		}
 		kept := driver.NewMemory(in.Snapshot)
 		if out.Refreshed, err = s.Refresh(ctx, kept); err == nil {
 			out.Snapshot, _, err = kept.Get(ctx, "")
 		}
 	default:
-		err = cloud.Errorf(s.Cloud.Name(), cloud.Invalid, codeUnknown, "a call of %q", in.Op)
+		err = cloud.Errorf(s.Cloud.Name(), cloud.Invalid, codeUnknown, "unknown call %q", in.Op)
 	}
 	return out, err
 }
 
-// failed is what becomes of an error on its way: what nobody typed is tried again, as cloud.KindOf has it.
+// failed converts an error for sending. An error without a kind is Transient, as in cloud.KindOf.
 func failed(err error) *failure {
 	var e *cloud.Error
 	if errors.As(err, &e) {

@@ -20,8 +20,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/identity"
 )
 
-// distant is a driver that answers as it is told. The conformance suite is run by pkg/cloud/aws, whose driver it has
-// behind this package.
+// distant is a driver with preset answers. The conformance suite runs over this package in pkg/cloud/aws.
 type distant struct {
 	machines []cloud.Machine
 	err      error
@@ -59,7 +58,7 @@ var spec = cloud.LaunchSpec{
 	Bootstrap: cloud.Bootstrap{Endpoint: "https://broker", Tokens: []string{"t"}},
 }
 
-func TestWhatIsAskedAndAnsweredComesThroughWhole(t *testing.T) {
+func TestClientAndServerRoundTrip(t *testing.T) {
 	d := &distant{machines: []cloud.Machine{{
 		ID: "1", Cluster: "job.0.1", Account: "p", State: cloud.Running, Offer: spec.Offer, Launched: time.Unix(9, 0).UTC(),
 	}}}
@@ -71,7 +70,7 @@ func TestWhatIsAskedAndAnsweredComesThroughWhole(t *testing.T) {
 		t.Errorf("%v: %+v\nasked for %+v", err, got, d.spec)
 	}
 	if d.within <= 0 || d.within > time.Minute {
-		t.Errorf("the other side has %v", d.within)
+		t.Errorf("the other side got a deadline of %v", d.within)
 	}
 	if got, err := c.Machines(ctx, ""); err != nil || !reflect.DeepEqual(got, d.machines) {
 		t.Errorf("%v: %+v", err, got)
@@ -84,7 +83,7 @@ func TestWhatIsAskedAndAnsweredComesThroughWhole(t *testing.T) {
 	}
 }
 
-func TestARefreshSendsWhatIsKnownAndBringsWhatIsSold(t *testing.T) {
+func TestRefreshExchangesSnapshots(t *testing.T) {
 	server := remote.Server{Cloud: &distant{}, Refresh: func(ctx context.Context, s driver.Snapshots) (driver.Refreshed, error) {
 		data, _, err := s.Get(ctx, "")
 		if err != nil {
@@ -99,7 +98,7 @@ func TestARefreshSendsWhatIsKnownAndBringsWhatIsSold(t *testing.T) {
 		t.Errorf("%v: %+v, %q", err, got, now)
 	}
 	for name, s := range map[string]remote.Server{
-		"a cloud that does not tell": {Cloud: &distant{}},
+		"a cloud that cannot list its offers": {Cloud: &distant{}},
 		"a cloud that fails": {Cloud: &distant{}, Refresh: func(context.Context, driver.Snapshots) (driver.Refreshed, error) {
 			return driver.Refreshed{}, errors.New("down")
 		}},
@@ -108,16 +107,16 @@ func TestARefreshSendsWhatIsKnownAndBringsWhatIsSold(t *testing.T) {
 			t.Errorf("%s: no failure", name)
 		}
 		if now, _, _ := shelf.Get(t.Context(), ""); string(now) != "known and more" {
-			t.Errorf("%s: what was known is now %q", name, now)
+			t.Errorf("%s: the snapshot is now %q", name, now)
 		}
 	}
 	older := remote.New("gcp", func(context.Context, []byte) ([]byte, error) { return []byte(`{}`), nil })
-	if _, err := older.Refresh(t.Context(), shelf); err == nil || !strings.Contains(err.Error(), "deploy it anew") {
+	if _, err := older.Refresh(t.Context(), shelf); err == nil || !strings.Contains(err.Error(), "deploy it again") {
 		t.Errorf("a function without refresh: %v", err)
 	}
 }
 
-func TestAFailureIsTheSameAsAtTheDriver(t *testing.T) {
+func TestFailuresKeepTheirKind(t *testing.T) {
 	want := &cloud.Error{Kind: cloud.Capacity, Cloud: "gcp", Code: "STOCKOUT", Message: "none left", RetryAfter: time.Minute, Late: 2}
 	d := &distant{err: want}
 	c := remote.New("gcp", remote.Server{Cloud: d}.Serve)
@@ -132,13 +131,13 @@ func TestAFailureIsTheSameAsAtTheDriver(t *testing.T) {
 			t.Errorf("%s: %+v", name, err)
 		}
 	}
-	d.err = errors.New("nobody typed this")
+	d.err = errors.New("no kind")
 	if err := c.Terminate(t.Context(), "a"); cloud.KindOf(err) != cloud.Transient {
 		t.Errorf("untyped: %v", err)
 	}
 }
 
-func TestARoadThatFailsIsTransient(t *testing.T) {
+func TestTransportFailureIsTransient(t *testing.T) {
 	for name, call := range map[string]remote.Call{
 		"no answer": func(context.Context, []byte) ([]byte, error) { return nil, errors.New("reset") },
 		"garbled":   func(context.Context, []byte) ([]byte, error) { return []byte("<html>"), nil },
@@ -152,12 +151,12 @@ func TestARoadThatFailsIsTransient(t *testing.T) {
 	cancel()
 	c := remote.New("gcp", func(context.Context, []byte) ([]byte, error) { t.Error("called"); return nil, nil })
 	if _, err := c.Machines(ctx, ""); cloud.KindOf(err) != cloud.Transient {
-		t.Errorf("an ended call: %v", err)
+		t.Errorf("a call after the context ended: %v", err)
 	}
 	bad := spec
 	bad.Nodes = 0
 	if _, err := c.Launch(t.Context(), bad); cloud.KindOf(err) != cloud.Invalid {
-		t.Errorf("nonsense: %v", err)
+		t.Errorf("invalid spec: %v", err)
 	}
 }
 
@@ -174,8 +173,8 @@ func FuzzServe(f *testing.F) {
 	})
 }
 
-// What a cloud pushed is read where its keys are known; what is wrong with it is known here as it was there.
-func TestAPushIsReadOnTheOtherSide(t *testing.T) {
+// A push is read on the side that knows the cloud's keys; the caller gets the same errors as on that side.
+func TestPushedReadsOnServer(t *testing.T) {
 	notice := cloud.Notice{Cluster: "job.0.1", Machine: "m", Kind: cloud.Interruption, At: time.Unix(9, 0).UTC()}
 	object := push.Object{Bucket: "gs://jobs", Key: "dags/a.yaml", ETag: "md5:x", Version: "7", Size: 3}
 	server := remote.Server{Cloud: &distant{}, Pushed: func(_ context.Context, bearer string, body []byte) (push.News, error) {
@@ -198,7 +197,7 @@ func TestAPushIsReadOnTheOtherSide(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if got, err := c.Pushed(t.Context(), "good", []byte("theirs")); err != nil || got != (push.News{}) {
-		t.Errorf("another's: %v, %v", got, err)
+		t.Errorf("another deployment's: %v, %v", got, err)
 	}
 	if _, err := c.Pushed(t.Context(), "bad", nil); !errors.Is(err, identity.ErrInvalid) {
 		t.Errorf("a bad token: %v", err)
@@ -208,7 +207,7 @@ func TestAPushIsReadOnTheOtherSide(t *testing.T) {
 	}
 	for _, c := range []*remote.Client{c, remote.New("gcp", remote.Server{Cloud: &distant{}}.Serve)} {
 		if _, err := c.Pushed(t.Context(), "down", nil); err == nil || errors.Is(err, identity.ErrInvalid) || errors.Is(err, push.ErrNotice) {
-			t.Errorf("it would not be pushed again: %v", err)
+			t.Errorf("the cloud would not push it again: %v", err)
 		}
 	}
 }
@@ -231,7 +230,7 @@ func (s shelf) Read(_ context.Context, bucket, key string) ([]byte, string, erro
 
 func (s shelf) Write(_ context.Context, bucket, key string, body []byte) error {
 	if bucket != "gs://jobs" {
-		return cloud.Errorf("gcp", cloud.Auth, "forbidden", "it is another's")
+		return cloud.Errorf("gcp", cloud.Auth, "forbidden", "the bucket belongs to another project")
 	}
 	s.put[key] = string(body)
 	return nil
@@ -239,29 +238,29 @@ func (s shelf) Write(_ context.Context, bucket, key string, body []byte) error {
 
 func (s shelf) Remove(_ context.Context, bucket, key string) error {
 	if bucket != "gs://jobs" {
-		return cloud.Errorf("gcp", cloud.Auth, "forbidden", "it is another's")
+		return cloud.Errorf("gcp", cloud.Auth, "forbidden", "the bucket belongs to another project")
 	}
 	delete(s.put, key)
 	return nil
 }
 
-func TestFilesAreReadAndWrittenOnTheOtherSide(t *testing.T) {
-	s := shelf{body: []byte(strings.Repeat("run: ls\n", 1<<20)), put: map[string]string{}} // more than a message holds
+func TestFilesAreServedRemotely(t *testing.T) {
+	s := shelf{body: []byte(strings.Repeat("run: ls\n", 1<<20)), put: map[string]string{}} // too large for a message
 	c := remote.New("gcp", remote.Server{Cloud: &distant{}, Files: s}.Serve)
 	if body, version, err := c.Read(t.Context(), "gs://jobs", "a.yaml"); err != nil || version != "7" || !bytes.Equal(body, s.body) {
 		t.Errorf("%d bytes of version %q, %v", len(body), version, err)
 	}
 	if _, _, err := c.Read(t.Context(), "gs://jobs", "b.yaml"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("one that is gone: %v", err)
+		t.Errorf("a missing file: %v", err)
 	}
 	if _, _, err := c.Read(t.Context(), "gs://jobs", "large"); !errors.Is(err, driver.ErrLarge) {
-		t.Errorf("a large one: %v", err)
+		t.Errorf("a large file: %v", err)
 	}
 	noise := make([]byte, 5<<20)
 	_, _ = rand.NewChaCha8([32]byte{}).Read(noise)
 	c = remote.New("gcp", remote.Server{Cloud: &distant{}, Files: shelf{body: noise}}.Serve)
 	if _, _, err := c.Read(t.Context(), "gs://jobs", "a.yaml"); !errors.Is(err, driver.ErrLarge) || !strings.Contains(err.Error(), "submit it with") {
-		t.Errorf("one that fits no answer: %v", err)
+		t.Errorf("a file that does not fit into an answer: %v", err)
 	}
 	c = remote.New("gcp", remote.Server{Cloud: &distant{}, Files: s}.Serve)
 	if err := c.Write(t.Context(), "gs://jobs", "a.yaml.error.txt", []byte("why")); err != nil || s.put["a.yaml.error.txt"] != "why" {
@@ -271,12 +270,12 @@ func TestFilesAreReadAndWrittenOnTheOtherSide(t *testing.T) {
 		t.Errorf("%v %v", s.put, err)
 	}
 	if err := c.Remove(t.Context(), "gs://others", "a"); cloud.KindOf(err) != cloud.Auth {
-		t.Errorf("removed from another's: %v", err)
+		t.Errorf("remove from another bucket: %v", err)
 	}
 	if err := c.Write(t.Context(), "gs://others", "a", nil); cloud.KindOf(err) != cloud.Auth {
-		t.Errorf("another's: %v", err)
+		t.Errorf("write to another bucket: %v", err)
 	}
 	if _, _, err := remote.New("gcp", remote.Server{Cloud: &distant{}}.Serve).Read(t.Context(), "gs://jobs", "a.yaml"); err == nil || errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("where there is no bucket: %v", err)
+		t.Errorf("read without a bucket: %v", err)
 	}
 }

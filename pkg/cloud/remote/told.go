@@ -15,15 +15,15 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/identity"
 )
 
-// Why something is not read.
+// Reasons why something could not be read.
 const (
-	unreadToken = "token"  // it is not the cloud's
-	unreadWords = "notice" // it is no news
-	unreadGone  = "gone"   // the file is not there, or not that writing of it
-	unreadLarge = "large"  // more than an answer holds
+	unreadToken = "token"  // the token is not the cloud's
+	unreadWords = "notice" // the push is not a notification
+	unreadGone  = "gone"   // the file, or this version of it, is missing
+	unreadLarge = "large"  // too large for an answer
 )
 
-// Pushed is a push.Read: the token is checked where the cloud's keys are known.
+// Pushed is a push.Read: the token is checked on the side that knows the cloud's keys.
 func (c *Client) Pushed(ctx context.Context, bearer string, body []byte) (push.News, error) {
 	a, err := c.ask(ctx, call{Op: opPush, Bearer: bearer, Body: body})
 	switch {
@@ -37,10 +37,10 @@ func (c *Client) Pushed(ctx context.Context, bearer string, body []byte) (push.N
 	return a.News, nil
 }
 
-// pushed answers it.
+// pushed serves opPush.
 func (s Server) pushed(ctx context.Context, in call) (out answer, err error) {
 	if s.Pushed == nil {
-		return out, cloud.Errorf(s.Cloud.Name(), cloud.Invalid, codeUnknown, "this cloud pushes nothing here")
+		return out, cloud.Errorf(s.Cloud.Name(), cloud.Invalid, codeUnknown, "this cloud's pushes are not accepted here")
 	}
 	out.News, err = s.Pushed(ctx, in.Bearer, in.Body)
 	switch {
@@ -52,12 +52,13 @@ func (s Server) pushed(ctx context.Context, in call) (out answer, err error) {
 	return out, err
 }
 
-// maxPacked bounds a file in an answer, bytes after gzip: a Lambda function answers with 6 MB of JSON at most.
+// maxPacked is the maximum size of a gzipped file in an answer, in bytes: a Lambda function answers with at most 6 MB
+// of JSON.
 const maxPacked = 4 << 20
 
 var _ driver.Files = (*Client)(nil)
 
-// Read implements driver.Files. It fails with driver.ErrLarge for what does not fit into an answer, too.
+// Read implements driver.Files. It also fails with driver.ErrLarge if the file does not fit into an answer.
 func (c *Client) Read(ctx context.Context, bucket, key string) (_ []byte, version string, err error) {
 	a, err := c.ask(ctx, call{Op: opRead, Bucket: bucket, Key: key})
 	switch {
@@ -91,10 +92,10 @@ func (c *Client) Remove(ctx context.Context, bucket, key string) error {
 	return err
 }
 
-// file answers them.
+// file serves opRead, opWrite and opRemove.
 func (s Server) file(ctx context.Context, in call) (out answer, err error) {
 	if s.Files == nil {
-		return out, cloud.Errorf(s.Cloud.Name(), cloud.Invalid, codeUnknown, "no bucket's files are jobs here")
+		return out, cloud.Errorf(s.Cloud.Name(), cloud.Invalid, codeUnknown, "this cloud has no bucket with job files")
 	}
 	switch in.Op {
 	case opWrite:
@@ -118,7 +119,7 @@ func (s Server) file(ctx context.Context, in call) (out answer, err error) {
 		return out, err
 	}
 	if packed.Len() > maxPacked {
-		return answer{Unread: unreadLarge, Why: fmt.Sprintf("it has %d MiB gzipped, and at most %d come from here: "+
+		return answer{Unread: unreadLarge, Why: fmt.Sprintf("it has %d MiB gzipped, and the maximum is %d MiB: "+
 			"submit it with the command line", packed.Len()>>20, maxPacked>>20)}, nil
 	}
 	out.Packed, out.Version = packed.Bytes(), version

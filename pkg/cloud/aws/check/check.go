@@ -1,4 +1,4 @@
-// Package check says what may be done in an account of AWS: as whom, where, within which quotas, and what is missing.
+// Package check reports what an AWS account may do: its identity, regions and quotas, and what is missing.
 package check
 
 import (
@@ -24,12 +24,12 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver/renew"
 )
 
-// Checker says what may be done in an account.
+// Checker checks an account.
 type Checker struct {
 	SDK     awssdk.Config
 	Cloud   *aws.Cloud
 	Regions []string
-	// Deployment is the tag of networks that are the deployment's.
+	// Deployment is the tag value of the deployment's networks.
 	Deployment string
 }
 
@@ -52,7 +52,7 @@ func (c *Checker) Check(ctx context.Context) (driver.Report, error) {
 				Mend: "aws account enable-region --region-name " + region})
 		}
 	}
-	known, err := catalog.Default() // of which types a family has
+	known, err := catalog.Default() // for the types of each family
 	if err != nil {
 		return r, err
 	}
@@ -65,14 +65,14 @@ func (c *Checker) Check(ctx context.Context) (driver.Report, error) {
 			r.Missing = append(r.Missing, lack(err))
 		}
 		quotas, err := c.quotasOf(ctx, region)
-		if err != nil { // which buying does not need
+		if err != nil { // buying does not need the quotas
 			l := lack(err)
-			l.Fatal, l.What = false, fmt.Sprintf("the quotas of %s are not known: %s", region, l.What)
+			l.Fatal, l.What = false, fmt.Sprintf("the quotas of %s are unknown: %s", region, l.What)
 			r.Missing = append(r.Missing, l)
 		}
 		r.Quotas = append(r.Quotas, quotas...)
 		reserved, err := refresh.Reserved(ctx, c.Cloud, region, known)
-		if err != nil { // then nothing of it is used
+		if err != nil { // then the broker uses none of it
 			r.Missing = append(r.Missing, unknown("what the account has reserved in "+region, r.Identity, err,
 				"ec2:DescribeCapacityReservations", "ec2:DescribeReservedInstances", "ec2:DescribeInstances",
 				"ec2:DescribeAvailabilityZones"))
@@ -89,18 +89,19 @@ func (c *Checker) Check(ctx context.Context) (driver.Report, error) {
 	return r, ctx.Err()
 }
 
-// unknown is what is not known for want of rights, or of an answer. Nothing of it is used then: machines are bought.
+// unknown reports something that could not be read, for lack of rights or of an answer. The broker does not use it
+// then, and buys machines instead.
 func unknown(what, identity string, err error, rights ...string) driver.Lack {
 	l := lack(err)
 	if l.Mend == mendRights {
 		l.Mend = grant(identity, rights)
 	}
-	l.Fatal, l.What = false, what+" is not known: "+l.What
+	l.Fatal, l.What = false, what+" is unknown: "+l.What
 	return l
 }
 
-// grant is the command that gives a user or a role rights: one's own name is the end of an IAM user's, and before the
-// session in that of a role.
+// grant returns the command that gives a user or a role rights. In the identity, the last part is the name of an IAM
+// user; the name of a role is before the session's name.
 func grant(identity string, rights []string) string {
 	_, name, _ := strings.Cut(identity, "/")
 	put := "put-user-policy --user-name " + cmp.Or(name[strings.LastIndexByte(name, '/')+1:], "NAME")
@@ -112,10 +113,10 @@ func grant(identity string, rights []string) string {
 		`"Statement":[{"Effect":"Allow","Resource":"*","Action":["` + strings.Join(rights, `","`) + `"]}]}'`
 }
 
-// mendRights is what is said where rights are missing to buy.
-const mendRights = "give the user or role what docs/clouds.md lists for AWS"
+// mendRights is the advice if rights for buying are missing.
+const mendRights = "give the user or role the rights that docs/clouds.md lists for AWS"
 
-// network looks whether machines have a network in a region: the default one, or one that is tagged for the deployment.
+// network checks that machines have a network in a region: the default one, or one that is tagged for the deployment.
 func (c *Checker) network(ctx context.Context, region string) error {
 	out, err := c.Cloud.EC2(region).DescribeVpcs(ctx, &ec2.DescribeVpcsInput{})
 	if err != nil {
@@ -134,7 +135,7 @@ func (c *Checker) network(ctx context.Context, region string) error {
 
 var errNoNetwork = errors.New("there is no default VPC")
 
-// quotasOf are a region's, by name.
+// quotasOf returns a region's quotas, sorted by name.
 func (c *Checker) quotasOf(ctx context.Context, region string) (all []driver.Quota, err error) {
 	limits, err := refresh.Quotas(ctx, c.Cloud.SDK(region))
 	for _, class := range slices.Sorted(maps.Keys(limits)) {
@@ -149,7 +150,7 @@ func (c *Checker) quotasOf(ctx context.Context, region string) (all []driver.Quo
 	return all, err
 }
 
-// lack says what a refusal means to whoever would buy.
+// lack converts a refusal to a report with advice.
 func lack(err error) driver.Lack {
 	l := driver.Lack{What: err.Error()}
 	var e *cloud.Error
@@ -162,7 +163,7 @@ func lack(err error) driver.Lack {
 		strings.Contains(e.Message, "Signature expired"):
 		l.Mend = "set this computer's clock: sudo timedatectl set-ntp true"
 	case strings.HasPrefix(e.Code, "ExpiredToken"):
-		l.Mend = "aws sso login, or whatever gave the credentials"
+		l.Mend = "aws sso login, or log in again where the credentials came from"
 	case e.Code == "UnauthorizedOperation", strings.HasPrefix(e.Code, "AccessDenied"):
 		l.Mend = mendRights
 	case l.Fatal:

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Who lacks rights is told the command that gives them, as a shell takes it.
-func TestTheCommandNamesWhoLacksRights(t *testing.T) {
+// The report contains the command that grants the missing rights, quoted for a shell.
+func TestGrantCommand(t *testing.T) {
 	for identity, want := range map[string]string{
 		"arn:aws:iam::1:user/people/ada":                  "put-user-policy --user-name ada ",
 		"arn:aws:sts::1:assumed-role/tradewind-refresh/x": "put-role-policy --role-name tradewind-refresh ",

@@ -15,13 +15,13 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// SnapshotKey is where the refreshed catalogue lies in the work bucket.
+// SnapshotKey is the key of the refreshed catalogue in the work bucket.
 const SnapshotKey = "catalog/offers.snapshot"
 
-// maxSnapshot bounds what is read; the catalogue in the binary has 350 KB.
+// maxSnapshot is the maximum size that is read; the catalogue in the binary has 350 KB.
 const maxSnapshot = 64 << 20
 
-// Bucket keeps the snapshot in S3.
+// Bucket stores the snapshot in S3.
 type Bucket struct {
 	Client *s3.Client
 	Name   string

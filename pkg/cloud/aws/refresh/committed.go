@@ -19,16 +19,16 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver/renew"
 )
 
-// plansRegion is where the account's Savings Plans are asked for, of whatever region they are.
+// plansRegion is the region of the API that lists the account's Savings Plans of all regions.
 const plansRegion = "us-east-1"
 
-// Committed reads what the account has committed itself to pay an hour: Savings Plans for a family in a region, and for
-// machines of any region, of which a machine takes what it costs at the plan's rates. What others use of them in these
-// regions is not counted: machines on demand that no reserved instance pays, and capacity that is reserved, which plans
-// pay for as well. Machines of this deployment are the broker's own count.
+// Committed reads what the account has committed to pay per hour: Savings Plans for a family in a region, and for
+// machines of any region. A machine uses as much of a plan as it costs at the plan's rates. What others use in these
+// regions is deducted: on-demand machines that no reserved instance pays for, and capacity reservations, which plans
+// pay for as well. The broker itself counts the machines of this deployment.
 //
 // Source: Savings Plans user guide, "How Savings Plans apply to your AWS usage"
-// (plans of a family before those of all).
+// (plans for a family apply before plans for all machines).
 func Committed(ctx context.Context, c *aws.Cloud, regions []string, now time.Time) ([]catalog.Reserved, error) {
 	client := savingsplans.NewFromConfig(c.SDK(plansRegion))
 	plans, err := activePlans(ctx, client, regions, now)
@@ -56,7 +56,7 @@ func Committed(ctx context.Context, c *aws.Cloud, regions []string, now time.Tim
 	return all, nil
 }
 
-// activePlans are those of machines, of a family first, without what they cover.
+// activePlans returns the plans for machines, those for a family first, without the types that they cover.
 func activePlans(ctx context.Context, client *savingsplans.Client, regions []string,
 	now time.Time) (all []*catalog.Reserved, err error) {
 	in := &savingsplans.DescribeSavingsPlansInput{States: []types.SavingsPlanState{types.SavingsPlanStateActive}}
@@ -100,12 +100,12 @@ func activePlans(ctx context.Context, client *savingsplans.Client, regions []str
 		}
 	}
 	slices.SortFunc(all, func(x, y *catalog.Reserved) int {
-		return cmp.Or(-strings.Compare(x.Region, y.Region), strings.Compare(x.ID, y.ID)) // those of all regions last
+		return cmp.Or(-strings.Compare(x.Region, y.Region), strings.Compare(x.ID, y.ID)) // plans for all regions last
 	})
 	return all, nil
 }
 
-// rates reads what machines with Linux on shared hosts take of a plan.
+// rates reads how much of a plan Linux machines on shared hosts use.
 func rates(ctx context.Context, client *savingsplans.Client, p *catalog.Reserved, regions []string) error {
 	filter := func(name types.SavingsPlanRateFilterName, values ...string) types.SavingsPlanRateFilter {
 		return types.SavingsPlanRateFilter{Name: name, Values: values}
@@ -138,8 +138,8 @@ func rates(ctx context.Context, client *savingsplans.Client, p *catalog.Reserved
 	}
 }
 
-// rate is what a machine of a type takes of a plan; ok is false for what is no machine with Linux, on a shared host,
-// and for capacity that is reserved and not used, which has a rate of its own.
+// rate returns how much of a plan a machine of a type uses. ok is false unless the rate is for a Linux machine on a
+// shared host. Unused reserved capacity has another rate, for which ok is false too.
 func rate(r *types.SavingsPlanRate) (what string, takes apitypes.Amount, ok bool) {
 	is := map[string]string{}
 	for _, p := range r.Properties {
@@ -156,8 +156,9 @@ func rate(r *types.SavingsPlanRate) (what string, takes apitypes.Amount, ok bool
 	return region + "/" + kind, capacity.TakenUSD(usd), true
 }
 
-// unpaid are the types of all that a plan may pay for in a region without machines of this deployment: what is
-// reserved, whether it is used or not, and what others run on demand beside that, as far as no reserved instances do.
+// unpaid returns the machine types of everything in a region that a plan may pay for, without this deployment's
+// machines: all capacity reservations, used or not, and other on-demand machines, unless reserved instances pay for
+// them.
 func unpaid(ctx context.Context, c *aws.Cloud, region string) (all []string, err error) {
 	client := c.EC2(region)
 	zones, err := zoneIDs(ctx, client)
@@ -180,7 +181,7 @@ func unpaid(ctx context.Context, c *aws.Cloud, region string) (all []string, err
 	return all, err
 }
 
-// committed puts what the account has committed itself to in the place of what was known of it.
+// committed replaces the catalogue's Savings Plans by the account's current ones.
 func (r *Refresher) committed(ctx context.Context, base *catalog.Catalog, regions []string) (*catalog.Catalog, error) {
 	found, err := Committed(ctx, r.Cloud, regions, r.Now())
 	if err != nil {

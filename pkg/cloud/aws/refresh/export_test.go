@@ -8,8 +8,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 )
 
-// Left is what is left of an account's regional reserved instances, and what of all that runs is not paid by them: types
-// of machines each, or TYPE*COUNT.
+// Left returns what remains of an account's regional reserved instances, and the types of the machines that they do
+// not pay for. The arguments list machine types, TYPE or TYPE*COUNT.
 func Left(reserved, running, capacity []string) (left, rest string) {
 	var bought []types.ReservedInstances
 	each(reserved, func(kind string) {

@@ -17,14 +17,14 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/aws"
 )
 
-// inflexible are how families begin whose reserved instances are for their own size alone. AWS names some of each of
-// these, by generation; those of a later one are taken for the same until it is known, as less is planned by it then.
+// inflexible are prefixes of families whose reserved instances pay only for their own size. AWS names some
+// generations of each; later generations count as inflexible too until they are known, because that plans with less.
 var inflexible = []string{"g4", "g5", "g6", "g7", "gr", "hpc", "inf", "p5", "p6", "trn", "u-", "u7"}
 
-// units is what a machine of a type takes of reserved instances that are for all sizes of its family, in the units by
-// which AWS compares them: a small one is 1. ok is false for types that are not compared.
+// units returns how much a machine uses of reserved instances that pay for all sizes of its family, in AWS's
+// normalised units: a small machine is 1. ok is false for types without such units.
 //
-// Source: EC2 user guide, "Instance size flexibility" (normalisation factors, and what is not flexible).
+// Source: EC2 user guide, "Instance size flexibility" (normalisation factors, and types that are not flexible).
 func units(kind string) (family string, takes apitypes.Amount, ok bool) {
 	family, size, ok := strings.Cut(kind, ".")
 	if !ok || slices.ContainsFunc(inflexible, func(begin string) bool { return strings.HasPrefix(family, begin) }) {
@@ -41,8 +41,8 @@ func units(kind string) (family string, takes apitypes.Amount, ok bool) {
 	return family, apitypes.Amount{CentiUnits: centi}, centi > 0 // of bare metal nobody says which size it is
 }
 
-// payable is all that reserved instances and plans may pay for without machines of this deployment: what others run on
-// demand and on nothing that is reserved, and all that is, whether it is used or not.
+// payable returns everything that reserved instances and plans may pay for, without this deployment's machines: the
+// on-demand machines of others outside reservations, and all capacity reservations, used or not.
 func payable(running []instance, active []types.CapacityReservation) (all []instance) {
 	for _, i := range running {
 		if !i.ours && !i.spot && i.reservation == "" {
@@ -56,12 +56,13 @@ func payable(running []instance, active []types.CapacityReservation) (all []inst
 	return all
 }
 
-// bought is what reserved instances are for: machines of a type in a zone, of a type in the region, or of a family.
+// bought is what a reserved instance pays for: a machine type in a zone, a type in the region, or a family.
 type bought struct{ what, zone string }
 
-// reservedInstances adds up what they are for and takes what machines of others, and capacity that is reserved, use of
-// it: those of a zone first, which pay for nothing that is reserved, then those of the region. The rest is what is not
-// paid, or in part only; a part is used up by it.
+// reservedInstances adds up the active reserved instances and deducts what the users, that is other machines and
+// capacity reservations, take of them. Zonal ones are used first; they do not pay for capacity reservations. Regional
+// ones follow. It returns in rest the users that are paid for only in part or not at all; a part that pays for such a
+// user counts as used.
 //
 // Source: EC2 user guide, "How Reserved Instance discounts are applied".
 func reservedInstances(ctx context.Context, client *ec2.Client, region string, zones map[string]string,
@@ -125,10 +126,10 @@ func tally(active []types.ReservedInstances, region string, zones map[string]str
 	return all, rest
 }
 
-// byReservedInstances is how such capacity is known.
+// byReservedInstances is the source given for such capacity.
 const byReservedInstances = "reserved instances"
 
-// pay takes what a machine uses, and says whether it is paid in full.
+// pay deducts what a machine uses, and reports whether it is paid for in full.
 func pay(left map[bought]apitypes.Amount, u instance) bool {
 	ways := []bought{{u.kind, u.zone}, {u.kind, ""}}
 	if u.reservation != "" {
@@ -150,7 +151,8 @@ func pay(left map[bought]apitypes.Amount, u instance) bool {
 	return full
 }
 
-// covering says of those for a family what each of its types takes, as far as a catalogue has them in the region.
+// covering sets, for each commitment to a family, how much each of its types uses. It knows the types that the
+// catalogue has in the region.
 func covering(paid []catalog.Reserved, region string, known *catalog.Catalog) (all []catalog.Reserved) {
 	families := map[string]map[string]apitypes.Amount{}
 	for _, p := range paid {

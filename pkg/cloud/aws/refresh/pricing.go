@@ -13,11 +13,11 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/aws"
 )
 
-// pricingRegion has the price list of all regions.
+// pricingRegion is the region of the API that has the price list of all regions.
 const pricingRegion = "us-east-1"
 
-// onDemand reads the on-demand prices of a region's machine types: Linux, shared hardware, nothing installed, USD per
-// hour.
+// onDemand reads the on-demand prices of a region's machine types, in USD per hour: Linux, shared hardware, no
+// preinstalled software.
 func (r *Refresher) onDemand(ctx context.Context, region string) (map[string]float64, error) {
 	client := pricing.NewFromConfig(r.Cloud.SDK(pricingRegion))
 	in := &pricing.GetProductsInput{ServiceCode: awssdk.String("AmazonEC2"), FormatVersion: awssdk.String("aws_v1"),
@@ -45,7 +45,7 @@ func (r *Refresher) onDemand(ctx context.Context, region string) (map[string]flo
 	return prices, nil
 }
 
-// product is what is read of an entry of the price list (AWS Price List API, "aws_v1").
+// product is the part of a price list entry that is used (AWS Price List API, "aws_v1").
 type product struct {
 	Product struct {
 		Attributes struct {
@@ -86,10 +86,10 @@ func DecodeProduct(text []byte) (instanceType string, usd float64, err error) {
 		}
 	}
 	if !found {
-		return "", 0, fmt.Errorf("price list: %s has no price by the hour in USD", name)
+		return "", 0, fmt.Errorf("price list: %s has no hourly price in USD", name)
 	}
 	return name, usd, nil
 }
 
-// maxUSD bounds what is believed to be the price of an hour.
+// maxUSD is the highest plausible price of an hour.
 const maxUSD = 1e5

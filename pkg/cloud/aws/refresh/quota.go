@@ -12,8 +12,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/aws"
 )
 
-// quotaCodes are EC2's quotas of vCPUs, on-demand and spot, by class of machine families (Service Quotas console,
-// Amazon EC2: "Running On-Demand … instances", "All … Spot Instance Requests").
+// quotaCodes are the codes of EC2's vCPU quotas, on-demand and spot, by class of machine families (Service Quotas
+// console, Amazon EC2: "Running On-Demand … instances", "All … Spot Instance Requests").
 var quotaCodes = map[string][2]string{
 	"standard": {"L-1216C47A", "L-34B43A08"}, // A, C, D, H, I, M, R, T, Z
 	"g":        {"L-DB2E81BA", "L-3819A6DF"}, // G and VT
@@ -25,7 +25,7 @@ var quotaCodes = map[string][2]string{
 	"dl":       {"L-6E869C2A", "L-85EED4F7"},
 }
 
-// quotaClass is the class of quotas that a machine type counts against, "" when it has one of its own.
+// quotaClass returns the class of quotas that a machine type counts against; "" if it has a separate quota.
 func quotaClass(instanceType string) string {
 	family, _, _ := strings.Cut(instanceType, ".")
 	letters := family[:len(family)-len(strings.TrimLeft(family, "abcdefghijklmnopqrstuvwxyz"))]
@@ -36,7 +36,7 @@ func quotaClass(instanceType string) string {
 		return "g"
 	case "p":
 		if strings.HasPrefix(family, "p5") || strings.HasPrefix(family, "p6") {
-			return "" // whose spot requests have a quota of their own
+			return "" // their spot requests have a separate quota
 		}
 		return "p"
 	case "inf", "trn", "x", "f", "dl":
@@ -45,10 +45,10 @@ func quotaClass(instanceType string) string {
 	return ""
 }
 
-// Limits are a region's quotas of vCPUs by class; a class that is missing is not known.
+// Limits are a region's vCPU quotas by class; a missing class is unknown.
 type Limits map[string]Limit
 
-// Limit is how many vCPUs an account may hold at a time; negative is not known.
+// Limit is the maximum number of vCPUs that an account may have at a time; negative is unknown.
 type Limit struct{ OnDemand, Spot float64 }
 
 // Quotas reads the account's limits in the region of sdk.
@@ -85,9 +85,9 @@ func Quotas(ctx context.Context, sdk awssdk.Config) (Limits, error) {
 	return limits, nil
 }
 
-// within takes out what the account cannot buy one of: the spot side of an offer, or all of it. New accounts may hold
-// no GPU machine at all, and a plan that tries each region in turn would learn it the slow way. Where a quota is only
-// used up now the launch will tell.
+// within removes what the account cannot buy even once: the spot side of an offer, or the whole offer. New accounts
+// may have no GPU machine at all, and a planner would otherwise find that out by trying each region in turn. If a
+// quota is only used up at present, the launch reports it.
 func (l Limits) within(offers []catalog.Offer) (kept []catalog.Offer, dropped int) {
 	kept = slices.Clone(offers)
 	for i := range kept {

@@ -1,11 +1,11 @@
-// Package refresh renews what the catalogue knows of AWS: which machine types each zone sells, what they are like, what
-// they cost on-demand and on the spot, and how many vCPUs the account may hold (intercloud-broker paper, §4.2: "the
-// catalog is updated by cloud-specific tools"). The result, merged over the catalogue in the binary, is a snapshot in
-// the work bucket, which planners read.
+// Package refresh renews the catalogue's part for AWS: which machine types each zone sells, their properties, their
+// on-demand and spot prices, and how many vCPUs the account may have (intercloud-broker paper, §4.2: "the catalog is
+// updated by cloud-specific tools"). The result, merged over the catalogue in the binary, is a snapshot in the work
+// bucket, which planners read.
 //
-// It stands apart from the driver so that functions which only buy machines do not link the price list and the
-// catalogue. What a service does not answer, or a region does not have, stays as it was: a refresh never makes the
-// catalogue poorer by an outage.
+// It is separate from the driver, so that functions which only buy machines do not link the price list and the
+// catalogue. If a service does not answer, or a region lacks it, the old data stays: an outage never removes anything
+// from the catalogue.
 package refresh
 
 import (
@@ -31,7 +31,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/aws"
 )
 
-// Snapshots is where the refreshed catalogue is kept: a key in the work bucket.
+// Snapshots stores the refreshed catalogue: a key in the work bucket.
 type Snapshots = driver.Snapshots
 
 // Refresher renews the AWS part of a catalogue.
@@ -39,24 +39,24 @@ type Refresher struct {
 	Cloud     *aws.Cloud
 	Snapshots Snapshots
 	Now       func() time.Time
-	Log       *slog.Logger // nothing is told when nil
-	// Base is what to merge over when there is no snapshot yet; catalog.Default when nil.
+	Log       *slog.Logger // nil discards
+	// Base is the catalogue to merge over if there is no snapshot yet; catalog.Default when nil.
 	Base *catalog.Catalog
 }
 
-// Result says what a refresh found.
+// Result describes a refresh.
 type Result struct {
-	Regions   []string      // that were renewed
-	Offers    int           // of AWS in those regions
+	Regions   []string      // regions that were renewed
+	Offers    int           // AWS offers in those regions
 	OnDemand  int           // on-demand prices read
 	Spot      int           // spot prices read
 	New, Gone int           // offers
 	Dropped   int           // offers, or their spot side, beyond the account's quotas
-	Kept      []string      // what stays as it was, and why
-	Took      time.Duration // by Now
+	Kept      []string      // the parts that were not renewed, and why
+	Took      time.Duration // duration by Now
 }
 
-// Refresh reads all regions of the deployment, merges what they said over the last snapshot, and writes the next. It
+// Refresh reads all regions of the deployment, merges the results over the last snapshot, and writes the next. It
 // fails only if no region could be read, or the snapshot cannot be written; a region that fails keeps its old offers.
 func (r *Refresher) Refresh(ctx context.Context) (Result, error) {
 	began := r.Now()
@@ -74,7 +74,7 @@ func (r *Refresher) Refresh(ctx context.Context) (Result, error) {
 	}
 	var res Result
 	var errs []error
-	for _, name := range names { // one at a time: the machine that does this is small, and nobody waits
+	for _, name := range names { // one at a time: the machine that runs this is small, and no user waits for it
 		next, err := r.region(ctx, shipped, base, name, &res, log)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("region %s: %w", name, err))
@@ -99,14 +99,14 @@ func (r *Refresher) Refresh(ctx context.Context) (Result, error) {
 	return res, renew.Save(ctx, r.Snapshots, base)
 }
 
-// keep notes what stays as it was.
+// keep records a part that was not renewed.
 func keep(res *Result, log *slog.Logger, what string, err error) {
 	res.Kept = append(res.Kept, fmt.Sprintf("%s: %v", what, err))
-	log.Warn("what was known of AWS is kept", "what", what, "err", err)
+	log.Warn("part of AWS's catalogue not renewed", "what", what, "err", err)
 }
 
-// Load reads the refreshed catalogue for a planner. It returns nil when the snapshot still has the tag, and fails with
-// fs.ErrNotExist when none was ever written: then the catalogue in the binary holds.
+// Load reads the refreshed catalogue for a planner. It returns nil if the snapshot still has the tag, and fails with
+// fs.ErrNotExist if none was ever written: then the planner uses the catalogue in the binary.
 func Load(ctx context.Context, s Snapshots, tag string) (*catalog.Catalog, string, error) {
 	data, now, err := s.Get(ctx, tag)
 	if err != nil {
@@ -119,8 +119,8 @@ func Load(ctx context.Context, s Snapshots, tag string) (*catalog.Catalog, strin
 	return c, now, err
 }
 
-// region merges one region's news over a catalogue. What that lacks, because it could not be bought for a while, the
-// shipped one knows.
+// region merges one region's current data over a catalogue. The shipped catalogue fills in offers that base lacks
+// because they could not be bought for a while.
 func (r *Refresher) region(ctx context.Context, shipped, base *catalog.Catalog, name string, res *Result,
 	log *slog.Logger) (*catalog.Catalog, error) {
 	sold, err := r.sold(ctx, name)
@@ -140,7 +140,7 @@ func (r *Refresher) region(ctx context.Context, shipped, base *catalog.Catalog, 
 	}
 	quotas, err := Quotas(ctx, r.Cloud.SDK(name))
 	if err != nil {
-		keep(res, log, "quotas of "+name+" are not known", err)
+		keep(res, log, "quotas of "+name+" are unknown", err)
 	}
 	of := func(o *catalog.Offer) bool { return o.Cloud == aws.Name && o.Region == name }
 	known, before := renew.Collect(shipped, of), renew.Collect(base, of)
@@ -159,7 +159,7 @@ func (r *Refresher) region(ctx context.Context, shipped, base *catalog.Catalog, 
 	return base.Replace(of, offers)
 }
 
-// sold is what a region has: facts by machine type, and the zones, by id, that sell it.
+// sold is what a region sells: facts by machine type, and the IDs of the zones that sell it.
 type sold struct {
 	types map[string]types.InstanceTypeInfo
 	zones map[string][]string
@@ -193,10 +193,10 @@ func (r *Refresher) sold(ctx context.Context, region string) (sold, error) {
 	return s, nil
 }
 
-// merge makes the offers of a region: what is sold there now, at the prices read, else at the last known ones. Without
-// any on-demand price it is no offer.
+// merge makes the offers of a region: what it sells now, at the prices just read, otherwise at the last known ones.
+// It drops offers without any on-demand price.
 func merge(region string, s sold, before map[string]catalog.Offer, onDemand, spot map[string]float64) []catalog.Offer {
-	anywhere := map[string]catalog.Offer{} // of the type in any zone: on-demand prices are the region's
+	anywhere := map[string]catalog.Offer{} // offers of the type in any zone: on-demand prices are regional
 	for _, o := range before {
 		anywhere[o.InstanceType] = o
 	}
@@ -223,8 +223,8 @@ func merge(region string, s sold, before map[string]catalog.Offer, onDemand, spo
 	return slices.CompactFunc(offers, func(a, b catalog.Offer) bool { return a.ID() == b.ID() })
 }
 
-// fresh is an offer that was not known in its zone: as it is known in the region's other zones, else by what EC2 says
-// of the type.
+// fresh returns an offer that was unknown in its zone. It copies the offer of another zone of the region, otherwise
+// it uses EC2's facts about the type.
 func fresh(region, name string, t types.InstanceTypeInfo, like catalog.Offer) catalog.Offer {
 	if like.InstanceType != "" {
 		like.SpotUSD, like.HasSpot = 0, false
@@ -241,7 +241,7 @@ func fresh(region, name string, t types.InstanceTypeInfo, like catalog.Offer) ca
 	return o
 }
 
-// accelerator names what a type is accelerated with, as the catalogue does.
+// accelerator returns a type's accelerator by its name in the catalogue, and the count.
 func accelerator(t types.InstanceTypeInfo) (name string, count float64) {
 	take := func(model *string, n *int32) {
 		if name == "" && awssdk.ToInt32(n) > 0 {

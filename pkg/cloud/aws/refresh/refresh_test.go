@@ -23,12 +23,12 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/aws/refresh"
 )
 
-// entry is one of the price list, as the Pricing API writes it, cut to what matters.
+// entry is a price list entry in the Pricing API's format, without the fields that are not used.
 const entry = `{"product":{"productFamily":"Compute Instance","attributes":{"instanceType":%q,"regionCode":"us-east-1","operatingSystem":"Linux"},"sku":"X"},
 "serviceCode":"AmazonEC2","terms":{"OnDemand":{"X.JRTCKXETXF":{"priceDimensions":{"X.JRTCKXETXF.6YS6EN2CT7":{"unit":"Hrs","endRange":"Inf",
 "description":"per hour","appliesTo":[],"beginRange":"0","pricePerUnit":{"USD":%q}}},"sku":"X","effectiveDate":"2026-11-01T00:00:00Z"}}},"version":"1"}`
 
-// listings answers for the two services that the emulator lacks, in their own forms.
+// listings answers for the two services that the emulator lacks, in their formats.
 type listings struct {
 	prices map[string]string
 	quotas map[string]float64
@@ -97,10 +97,10 @@ func refreshed(t *testing.T, r *refresh.Refresher, b refresh.Bucket) (*catalog.C
 	return c, res
 }
 
-func TestOldPricesHoldWhereThePriceListDoesNotAnswer(t *testing.T) {
+func TestRefreshKeepsPricesIfPriceListFails(t *testing.T) {
 	r, b := newRefresher(t, listings{})
 	if _, _, err := refresh.Load(t.Context(), b, ""); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("before the first: %v", err)
+		t.Errorf("before the first refresh: %v", err)
 	}
 	c, res := refreshed(t, r, b)
 	t.Logf("%+v", res)
@@ -114,11 +114,11 @@ func TestOldPricesHoldWhereThePriceListDoesNotAnswer(t *testing.T) {
 	if err := errors.Join(err1, err2); err != nil || is.OnDemandUSD != was.OnDemandUSD || is.Interruption != was.Interruption {
 		t.Errorf("was %+v, is %+v, %v", was.Offer, is.Offer, err)
 	}
-	if is.SpotUSD != 0.00001 || res.Spot == 0 || res.OnDemand != 0 { // as the emulator has it
+	if is.SpotUSD != 0.00001 || res.Spot == 0 || res.OnDemand != 0 { // the emulator's price
 		t.Errorf("spot price %v; %+v", is.SpotUSD, res)
 	}
 	if _, err := c.Lookup("aws/us-east-1/use1-az1/p3.2xlarge"); err == nil {
-		t.Error("the emulator does not sell p3 any more, the catalogue does")
+		t.Error("the emulator does not sell p3, but the catalogue has it")
 	}
 	if a, err := c.Lookup("aws/eu-west-1/euw1-az1/m5.large"); err != nil || a.SpotUSD == 0.00001 {
 		t.Errorf("another region changed: %+v, %v", a, err)
@@ -128,7 +128,7 @@ func TestOldPricesHoldWhereThePriceListDoesNotAnswer(t *testing.T) {
 	}
 }
 
-func TestPricesAndNewTypesComeFromThePriceList(t *testing.T) {
+func TestRefreshReadsPriceList(t *testing.T) {
 	r, b := newRefresher(t, listings{prices: map[string]string{"m5.large": "0.1234", "c8gd.large": "0.0999", "odd": "-1"}})
 	c, res := refreshed(t, r, b)
 	t.Logf("%+v", res)
@@ -136,22 +136,22 @@ func TestPricesAndNewTypesComeFromThePriceList(t *testing.T) {
 		t.Errorf("%+v, %v", m.Offer, err)
 	}
 	if m, err := c.Lookup("aws/us-east-1/use1-az1/c8gd.large/on-demand"); err != nil || m.USDPerHour != 0.0999 || m.Arch != catalog.ARM64 || m.VCPU != 2 {
-		t.Errorf("a type that the catalogue did not have: %+v, %v", m.Offer, err)
+		t.Errorf("a type that is new in the catalogue: %+v, %v", m.Offer, err)
 	}
 	_, tag, err := refresh.Load(t.Context(), b, "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if again, same, err := refresh.Load(t.Context(), b, tag); again != nil || same != tag || err != nil {
-		t.Errorf("unchanged, and read again: %v %q %v", again != nil, same, err)
+		t.Errorf("an unchanged snapshot was read again: %v %q %v", again != nil, same, err)
 	}
 }
 
-func TestWhatTheAccountMayNotBuyIsNotOffered(t *testing.T) {
+func TestRefreshDropsOffersBeyondQuota(t *testing.T) {
 	r, b := newRefresher(t, listings{quotas: map[string]float64{"L-DB2E81BA": 0, "L-3819A6DF": 0, "L-34B43A08": 4, "L-1216C47A": 1000}})
 	c, res := refreshed(t, r, b)
 	if _, err := c.Lookup("aws/us-east-1/use1-az1/g4dn.xlarge"); err == nil || res.Dropped == 0 {
-		t.Errorf("no GPU quota, and a GPU on offer: %+v", res)
+		t.Errorf("a GPU offer without a GPU quota: %+v", res)
 	}
 	small, err := c.Lookup("aws/us-east-1/use1-az1/m5.xlarge")
 	if err != nil || !small.HasSpot {
@@ -159,9 +159,9 @@ func TestWhatTheAccountMayNotBuyIsNotOffered(t *testing.T) {
 	}
 	large, err := c.Lookup("aws/us-east-1/use1-az1/m5.2xlarge")
 	if err != nil || large.HasSpot {
-		t.Errorf("8 vCPUs on the spot, where 4 are allowed: %+v, %v", large.Offer, err)
+		t.Errorf("8 spot vCPUs with a quota of 4: %+v, %v", large.Offer, err)
 	}
-	again, bucket := newRefresher(t, listings{}) // the quota is gone, or not known any more
+	again, bucket := newRefresher(t, listings{}) // the quotas are unknown now
 	data, _, err := b.Get(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
@@ -171,30 +171,30 @@ func TestWhatTheAccountMayNotBuyIsNotOffered(t *testing.T) {
 	}
 	c, _ = refreshed(t, again, bucket)
 	if _, err := c.Lookup("aws/us-east-1/use1-az1/g4dn.xlarge/spot"); err != nil {
-		t.Errorf("it does not come back: %v", err)
+		t.Errorf("the offer does not come back: %v", err)
 	}
 }
 
-func TestARegionThatFailsKeepsWhatItHad(t *testing.T) {
+func TestFailedRefreshWritesNothing(t *testing.T) {
 	r, b := newRefresher(t, listings{})
 	sdk := emulator.Config("http://127.0.0.1:1")
 	sdk.RetryMaxAttempts = 1
 	r.Cloud = aws.New(sdk, aws.Config{Deployment: "tw"})
 	if _, err := r.Refresh(t.Context()); err == nil {
-		t.Error("nothing was read, and nobody said so")
+		t.Error("a refresh that read nothing succeeded")
 	}
 	if _, _, err := refresh.Load(t.Context(), b, ""); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("something was written: %v", err)
 	}
 }
 
-func TestProductsWithoutOnePriceAreNone(t *testing.T) {
+func TestDecodeProduct(t *testing.T) {
 	if name, usd, err := refresh.DecodeProduct(fmt.Appendf(nil, entry, "m5.large", "0.0960000000")); err != nil || name != "m5.large" || usd != 0.096 {
 		t.Errorf("%s %v %v", name, usd, err)
 	}
 	for _, bad := range []string{"", "{}", fmt.Sprintf(entry, "", "1"), fmt.Sprintf(entry, "x", "0"), fmt.Sprintf(entry, "x", "NaN"), strings.Replace(fmt.Sprintf(entry, "x", "1"), "Hrs", "Quantity", 1)} {
 		if _, _, err := refresh.DecodeProduct([]byte(bad)); err == nil {
-			t.Errorf("taken for a price: %s", bad)
+			t.Errorf("accepted as a price: %s", bad)
 		}
 	}
 }

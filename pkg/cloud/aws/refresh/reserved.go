@@ -15,16 +15,17 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver/renew"
 )
 
-// What of reserved capacity is of use for the machines that are launched here: Linux, on shared hosts.
+// The kind of reserved capacity that machines of this deployment can use: Linux, on shared hosts.
 const (
 	linux  = "Linux/UNIX"
 	shared = "default"
 )
 
-// Reserved reads what capacity the account has already in a region: capacity reservations that machines can be put in,
-// and reserved instances, by which machines of their type or, where they are flexible, of their family are paid, as far
-// as a catalogue has types of it. Either is paid for whether it is used or not, so it costs nothing on the margin.
-// Machines of others that run on it are not counted; those of this deployment are. What others use up is told as well.
+// Reserved reads the capacity that the account already has in a region: capacity reservations, and reserved
+// instances, which pay for machines of their type or, if they are flexible, of their family (for the types that the
+// catalogue knows). Both are paid for whether or not they are used, so using them costs nothing extra. Capacity that
+// machines of others use is deducted; capacity that this deployment's machines use is not. Capacity that others use
+// up is returned as well.
 //
 // Source: EC2 user guide, "On-Demand Capacity Reservations".
 func Reserved(ctx context.Context, c *aws.Cloud, region string, known *catalog.Catalog) ([]catalog.Reserved, error) {
@@ -48,7 +49,7 @@ func Reserved(ctx context.Context, c *aws.Cloud, region string, known *catalog.C
 	return append(reservations(active, region, zones, running), covering(paid, region, known)...), nil
 }
 
-// zoneIDs are a region's zones by name, which mean other ones in each account.
+// zoneIDs returns the IDs of a region's zones by name; a name means a different zone in each account.
 func zoneIDs(ctx context.Context, client *ec2.Client) (map[string]string, error) {
 	out, err := client.DescribeAvailabilityZones(ctx, &ec2.DescribeAvailabilityZonesInput{})
 	if err != nil {
@@ -61,10 +62,10 @@ func zoneIDs(ctx context.Context, client *ec2.Client) (map[string]string, error)
 	return ids, nil
 }
 
-// instance is what counts of one that runs.
+// instance is what matters about a running instance.
 type instance struct {
 	kind, zone  string // the zone by name
-	reservation string // that it runs in
+	reservation string // the capacity reservation that it runs in
 	ours, spot  bool
 }
 
@@ -114,7 +115,7 @@ func reservations(active []types.CapacityReservation, region string, zones map[s
 	return all
 }
 
-// activeReservations are the account's reservations of machines with Linux on shared hosts, in a region.
+// activeReservations returns the account's reservations in a region for Linux machines on shared hosts.
 func activeReservations(ctx context.Context, client *ec2.Client) (all []types.CapacityReservation, err error) {
 	pages := ec2.NewDescribeCapacityReservationsPaginator(client, &ec2.DescribeCapacityReservationsInput{})
 	for pages.HasMorePages() {
@@ -132,7 +133,7 @@ func activeReservations(ctx context.Context, client *ec2.Client) (all []types.Ca
 	return all, nil
 }
 
-// reserved puts what a region's account has in the place of what was known of it.
+// reserved replaces the catalogue's reserved capacity of a region by the account's current one.
 func (r *Refresher) reserved(ctx context.Context, base *catalog.Catalog, region string) (*catalog.Catalog, error) {
 	found, err := Reserved(ctx, r.Cloud, region, base)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver/renew"
 )
 
-// having answers as EC2 does for an account that has reserved some: the emulator knows neither call.
+// having simulates EC2 for an account with reserved capacity: the emulator has neither call.
 func having(t *testing.T) *aws.Cloud {
 	t.Helper()
 	reservation := func(id, kind, state, platform, tenancy string, free int) string {
@@ -63,7 +63,7 @@ func having(t *testing.T) *aws.Cloud {
 		"DescribeInstances": "<reservationSet><item><instancesSet>" +
 			machine("p3.2xlarge", "us-east-1a", "<capacityReservationId>cr-1</capacityReservationId>"+ours) +
 			machine("p3.2xlarge", "us-east-1a", "<capacityReservationId>cr-1</capacityReservationId>"+theirs) +
-			strings.Repeat(machine("m5.large", "us-east-1b", ""), 4) + // one more than the zone's
+			strings.Repeat(machine("m5.large", "us-east-1b", ""), 4) + // one more than the zone has reserved
 			machine("m5.large", "us-east-1a", ours) +
 			machine("m5.large", "us-east-1a", "<instanceLifecycle>spot</instanceLifecycle>") +
 			machine("c5.large", "us-east-1a", theirs) + machine("c5.large", "us-east-1a", ours) +
@@ -83,9 +83,9 @@ func having(t *testing.T) *aws.Cloud {
 	return aws.New(sdk, aws.Config{Deployment: "tw"})
 }
 
-// Counted is what nobody else uses: machines of this deployment run on what they were planned on, those of others take
-// it away, in the zone's first.
-func TestWhatAnAccountHasReservedIsFound(t *testing.T) {
+// Capacity counts if others do not use it: this deployment's machines do not reduce it, machines of others do, the
+// zonal capacity first.
+func TestReserved(t *testing.T) {
 	known, err := catalog.Default()
 	if err != nil {
 		t.Fatal(err)
@@ -97,7 +97,7 @@ func TestWhatAnAccountHasReservedIsFound(t *testing.T) {
 	if !slices.ContainsFunc(got, func(r catalog.Reserved) bool {
 		return r.ID == "cr-5" && r.Count == 0 && r.Total == capacity.Machines(9)
 	}) {
-		t.Errorf("what is used up is not told: %+v", got)
+		t.Errorf("used-up capacity is not reported: %+v", got)
 	}
 	got = renew.Left(got)
 	var said []string
@@ -123,13 +123,14 @@ func TestWhatAnAccountHasReservedIsFound(t *testing.T) {
 		}
 		o.Region = "us-west-2"
 		if got[1].Covers(&o) {
-			t.Errorf("%s is covered elsewhere", kind)
+			t.Errorf("%s is covered in another region", kind)
 		}
 	}
 }
 
-// Whatever a machine of others is paid in part uses up the part; reserved capacity is paid by those of the region.
-func TestReservedInstancesOfAFamilyAreSharedByItsSizes(t *testing.T) {
+// A machine of another user that is paid for only in part uses up that part. Regional reserved instances pay for
+// capacity reservations.
+func TestReservedInstancesOfFamilyCoverAllSizes(t *testing.T) {
 	for name, c := range map[string]struct {
 		reserved, running, capacity string
 		left, unpaid                string
@@ -145,13 +146,13 @@ func TestReservedInstancesOfAFamilyAreSharedByItsSizes(t *testing.T) {
 	} {
 		left, unpaid := refresh.Left(strings.Fields(c.reserved), strings.Fields(c.running), strings.Fields(c.capacity))
 		if left != c.left || unpaid != c.unpaid {
-			t.Errorf("%s: %q is left, and %q unpaid", name, left, unpaid)
+			t.Errorf("%s: %q remains, and %q is unpaid", name, left, unpaid)
 		}
 	}
 }
 
-// What the account has stays known where it is not told, here by an emulator that lacks the call.
-func TestWhatWasReservedIsKeptWhereNobodyTells(t *testing.T) {
+// The catalogue keeps the account's capacity if the cloud cannot list it, here because the emulator lacks the call.
+func TestRefreshKeepsReservedCapacityIfCallFails(t *testing.T) {
 	r, b := newRefresher(t, listings{})
 	base, err := catalog.Default()
 	if err != nil {
@@ -167,11 +168,11 @@ func TestWhatWasReservedIsKeptWhereNobodyTells(t *testing.T) {
 	}
 	if !slices.ContainsFunc(res.Kept, func(s string) bool { return strings.Contains(s, "capacity that the account has in us-east-1") }) ||
 		!slices.ContainsFunc(res.Kept, func(s string) bool { return strings.Contains(s, "committed itself to pay") }) {
-		t.Errorf("it does not say so: %v", res.Kept)
+		t.Errorf("Kept does not list it: %v", res.Kept)
 	}
 }
 
-// plans answers as the Savings Plans of an account that has some, in pages of one.
+// plans simulates the Savings Plans of an account, in pages of one.
 func plans(w http.ResponseWriter, r *http.Request) {
 	var in struct{ SavingsPlanID, NextToken string }
 	_ = json.NewDecoder(r.Body).Decode(&in)
@@ -216,15 +217,16 @@ func plans(w http.ResponseWriter, r *http.Request) {
 	_, _ = fmt.Fprintf(w, `{%q: [%s], "nextToken": %q}`, what, pages[at], next)
 }
 
-// Of each plan there is what others leave of it: what is reserved is paid by the family's, and what runs on demand by
-// that of all; what reserved instances pay, what is on the spot and machines of this deployment take nothing.
-func TestWhatAnAccountHasCommittedItselfToIsFound(t *testing.T) {
+// A plan has what others do not use of it: the family's plan pays for capacity reservations, and the plan for all
+// machines pays for on-demand machines. Machines paid by reserved instances, spot machines and this deployment's
+// machines use nothing.
+func TestCommitted(t *testing.T) {
 	got, err := refresh.Committed(t.Context(), having(t), []string{"us-east-1"}, time.Unix(1_800_000_000, 0))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if total := got[0].Total; total != capacity.HadUSD(40) {
-		t.Errorf("of %v", total)
+		t.Errorf("total is %v", total)
 	}
 	got = renew.Left(got)
 	var said []string

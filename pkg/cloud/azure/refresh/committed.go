@@ -12,13 +12,13 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver/renew"
 )
 
-// plansVersion is that of the price list which says what machines take of savings plans.
+// plansVersion is the version of the price list that includes the rates of savings plans.
 const plansVersion = "2023-01-01-preview"
 
-// committed puts the savings plans that are for the subscription in the place of what was known of them. A machine
-// takes of one what the public price list says for plans of so many years. What others use of them in these regions is
-// not counted: what is not paid of their machines on demand, and of all capacity that is reserved. Machines of the
-// deployment are the broker's own count. Of subscriptions that share a plan only this one is asked.
+// committed replaces the catalogue's savings plans by the current ones for the subscription. A machine uses as much
+// of a plan as the public price list says for the plan's term. What others use in these regions is deducted:
+// on-demand machines that no reservation pays for, and all capacity reservations. The broker itself counts the
+// machines of the deployment. If several subscriptions share a plan, only the use by this one is deducted.
 //
 // Source: Azure documentation, "How an Azure savings plan discount is applied" and "On-demand Capacity Reservation".
 func (r *Refresher) committed(ctx context.Context, unpaid []string,
@@ -31,7 +31,7 @@ func (r *Refresher) committed(ctx context.Context, unpaid []string,
 	if len(found) == 0 {
 		return base.WithTold(told, nil)
 	}
-	plans := map[int][]*catalog.Reserved{} // by their years
+	plans := map[int][]*catalog.Reserved{} // by term in years
 	var all []*catalog.Reserved
 	for _, f := range found {
 		one := &catalog.Reserved{Cloud: azure.Name, ID: "sp-" + f.ID, By: catalog.BySavingsPlan, Until: f.Until,
@@ -65,8 +65,8 @@ func (r *Refresher) committed(ctx context.Context, unpaid []string,
 	return base.WithTold(told, renew.Left(left))
 }
 
-// payable is all that reservations of virtual machines and plans may pay for (REGION/TYPE) without machines of this
-// deployment: what is reserved, whether it is used or not, and what others run on demand beside that.
+// payable returns everything that reserved virtual machines and plans may pay for (REGION/TYPE), without this
+// deployment's machines: all capacity reservations, used or not, and the on-demand machines of others outside them.
 func (r *Refresher) payable(ctx context.Context, reserved []azure.Capacity) (all []string, err error) {
 	for _, c := range reserved {
 		all = append(all, slices.Repeat([]string{c.Region + "/" + c.InstanceType}, c.All)...)

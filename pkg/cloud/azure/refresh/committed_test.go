@@ -13,9 +13,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog/capacity"
 )
 
-// What is left of savings plans that are for the subscription is found, with what machines take of each by its years.
-// Capacity that is reserved and machines of others on demand use it, those on the spot do not.
-func TestSavingsPlansAreFound(t *testing.T) {
+// A savings plan for the subscription has what others do not use of it, at the rates of its term. Capacity
+// reservations and on-demand machines of others use it; spot machines do not.
+func TestSavingsPlans(t *testing.T) {
 	r, server, m := newRefresher(t, arm.Config{})
 	until := time.Now().Add(100 * 24 * time.Hour).Truncate(time.Second).UTC()
 	server.Commit(
@@ -64,7 +64,7 @@ func TestSavingsPlansAreFound(t *testing.T) {
 		}
 	}
 	if three := got["sp-b"].Commitment.Takes["eastus/Standard_D2s_v5"]; three != capacity.TakenUSD(0.0442) {
-		t.Errorf("of three years: %v", three)
+		t.Errorf("the three-year plan: %v", three)
 	}
 	for _, on := range []func(){
 		func() { server.Deny("Microsoft.BillingBenefits/savingsPlanOrders/savingsPlans/read") },
@@ -83,8 +83,8 @@ func TestSavingsPlansAreFound(t *testing.T) {
 	}
 }
 
-// A plan that is cancelled is gone with the next refresh; what settings name stays.
-func TestASavingsPlanThatEndsIsGone(t *testing.T) {
+// The next refresh removes a cancelled plan; reservations from the settings stay.
+func TestCancelledSavingsPlanIsRemoved(t *testing.T) {
 	r, server, m := newRefresher(t, arm.Config{})
 	old := catalog.Reserved{Cloud: "azure", ID: "sp-old", By: catalog.BySavingsPlan, Commitment: &catalog.Commitment{
 		What: "machines of any type", Has: capacity.HadUSD(1), Takes: map[string]apitypes.Amount{"eastus/Standard_D2s_v5": capacity.TakenUSD(0.05)}}}
@@ -98,13 +98,13 @@ func TestASavingsPlanThatEndsIsGone(t *testing.T) {
 		t.Errorf("%+v", all)
 	}
 	if n := server.Calls("GET prices"); n == 0 {
-		t.Error("nobody asked for prices")
+		t.Error("no prices were read")
 	}
 }
 
-// Reservations of virtual machines that are flexible are for all sizes of their group, by Azure's own ratios, others for
-// their type alone. What others run is paid by them before it is by plans, in part too.
-func TestReservationsOfVirtualMachinesAreCountedBySizes(t *testing.T) {
+// Flexible reservations of virtual machines are for all sizes of their group, by Azure's own ratios; others are only
+// for their type. They pay for the machines of others before plans do, possibly in part.
+func TestReservedInstances(t *testing.T) {
 	small, large := arm.DefaultSizes()[0], arm.DefaultSizes()[0]
 	small.Series, small.Ratio = "DSv5 Series", "2"
 	large.Name, large.VCPU, large.MemoryGiB, large.USD, large.OneYearUSD = "Standard_D4s_v5", 4, 16, 0.192, 0.1326
@@ -125,7 +125,7 @@ func TestReservationsOfVirtualMachinesAreCountedBySizes(t *testing.T) {
 		arm.Bought{Size: small.Name, Location: "eastus", Count: 9, Until: time.Now().Add(-time.Hour)},
 	)
 	server.RunOthers(small.Name, "eastus", 1, false)
-	server.RunOthers(small.Name, "westeurope", 3, false) // one more than is reserved
+	server.RunOthers(small.Name, "westeurope", 3, false) // one more than are reserved
 	server.Reserve(&arm.Reservation{ResourceGroup: "capacity", Group: "team", Name: "d4", Location: "eastus", Size: large.Name, Count: 1, Others: 1})
 	server.Commit(arm.Plan{ID: "a", USD: 1})
 	c, res := refreshed(t, r, m)

@@ -12,21 +12,21 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/azure"
 )
 
-// byReservedInstances is how such capacity is known.
+// byReservedInstances is the source given for such capacity.
 const byReservedInstances = "reserved instances"
 
-// place is what reservations are for: a group of machine types in a region, or one type of it.
+// place is what reservations are for: a group of machine types in a region, or a single type.
 type place struct{ region, what string }
 
-// group is the machine types that share reservations, with what one of each takes.
+// group is a group of machine types that share reservations, with how much one machine of each uses.
 type group struct {
 	name  string
 	takes map[string]apitypes.Amount // by type
 }
 
-// reservedInstances adds up the reservations of virtual machines and takes what others use of them: machines on demand,
-// and all capacity that is reserved. rest is what of it (REGION/TYPE) is not paid, or in part only; a part is used
-// up by it.
+// reservedInstances adds up the reservations of virtual machines and deducts what the users (REGION/TYPE) take of
+// them: on-demand machines of others, and all capacity reservations. It returns in rest the users that are paid for
+// only in part or not at all; a part that pays for such a user counts as used.
 //
 // Source: Azure documentation, "Virtual machine size flexibility with Reserved VM Instances" and "How reservation
 // discounts apply".
@@ -61,7 +61,7 @@ func (r *Refresher) reservedInstances(ctx context.Context, users []string) (all 
 	return all, rest, nil
 }
 
-// add counts a reservation: in units of its group where it is flexible and the group is known, else in machines.
+// add adds a reservation: in units of its group if it is flexible and the group is known, otherwise in machines.
 func add(found map[place]*catalog.Reserved, b azure.Reservation, g *group) {
 	at := place{b.Region, b.InstanceType}
 	if b.Flexible && g != nil {
@@ -93,7 +93,7 @@ func add(found map[place]*catalog.Reserved, b azure.Reservation, g *group) {
 	one.Commitment.Has = one.Total
 }
 
-// pay takes what a machine of others uses, and says whether it is paid in full.
+// pay deducts what another user's machine takes, and reports whether it is paid for in full.
 func pay(found map[place]*catalog.Reserved, region, kind string, g *group) bool {
 	if one := found[place{region, kind}]; one != nil && one.Count > 0 {
 		one.Count--
@@ -111,11 +111,12 @@ func pay(found map[place]*catalog.Reserved, region, kind string, g *group) bool 
 	return takes.Within(has)
 }
 
-// mostDigits bounds how many digits behind the point ratios may have.
+// mostDigits is the maximum number of decimal places of a ratio.
 const mostDigits = 6
 
-// grouped are the groups of ratios, by machine type. Where one of a group has more digits than hundredths, units of the
-// whole group are smaller by as much, so that nothing is rounded. A group with a ratio that cannot be read is left out.
+// grouped returns the groups of ratios, by machine type. If a ratio in a group has more than two decimal places, the
+// units of the whole group are smaller accordingly, so that nothing is rounded. A group with an unreadable ratio is
+// left out.
 func grouped(ratios map[string]azure.Ratio) map[string]*group {
 	digits, bad := map[string]int{}, map[string]bool{}
 	for _, r := range ratios {

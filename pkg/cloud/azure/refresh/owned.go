@@ -10,8 +10,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver/renew"
 )
 
-// Owned says what the subscription has already, used up or not. Of savings plans Azure itself says how much was used:
-// counting what others use of them would take all prices of all regions.
+// Owned returns the capacity that the subscription already has, used up or not. For savings plans it returns Azure's
+// own figure of what was used, because counting what others use would need all prices of all regions.
 func Owned(ctx context.Context, c *azure.Cloud) (told []driver.Reserved, lacks []driver.Lack) {
 	r := &Refresher{Cloud: c}
 	unknown := func(what, role, scope string, err error) {
@@ -24,17 +24,17 @@ func Owned(ctx context.Context, c *azure.Cloud) (told []driver.Reserved, lacks [
 	told = renew.Reported(reserved(found))
 	users, err := r.payable(ctx, found)
 	if err != nil {
-		unknown("what others run", "Reader", "", err)
+		unknown("what other users run", "Reader", "", err)
 	}
 	bought, _, err := r.reservedInstances(ctx, users)
 	if err != nil {
-		unknown("which reservations of virtual machines there are", "Reservations Reader",
+		unknown("the list of reserved virtual machines", "Reservations Reader",
 			"/providers/Microsoft.Capacity", err)
 	}
 	told = append(told, renew.Reported(bought)...)
 	plans, err := c.SavingsPlans(ctx)
 	if err != nil {
-		unknown("which savings plans there are", "Savings plan Reader", "/providers/Microsoft.BillingBenefits", err)
+		unknown("the list of savings plans", "Savings plan Reader", "/providers/Microsoft.BillingBenefits", err)
 	}
 	for _, p := range plans {
 		one := driver.Reserved{ID: "sp-" + p.ID, Where: "all regions", By: catalog.BySavingsPlan,

@@ -10,9 +10,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/azure/refresh"
 )
 
-// A check shows all that there is, used up or not, with what others use of it; of plans what Azure says was used. Where
-// one may not look it names the role that would show it.
-func TestWhatASubscriptionHasIsTold(t *testing.T) {
+// A check reports all capacity, used up or not, and how much others use; for plans it reports Azure's figure of what
+// was used. If a right is missing, it names the role that has it.
+func TestOwned(t *testing.T) {
 	size := arm.DefaultSizes()[0]
 	size.Series, size.Ratio = "DSv5 Series", "2"
 	r, server, _ := newRefresher(t, arm.Config{Sizes: []arm.Size{size}})
@@ -43,7 +43,7 @@ func TestWhatASubscriptionHasIsTold(t *testing.T) {
 		"sp-a: nothing of 1.5 USD an hour for machines of any type, 0.25 used",
 	}
 	if got := tell(); !slices.Equal(got, want) {
-		t.Errorf("told\n%s", strings.Join(got, "\n"))
+		t.Errorf("reported\n%s", strings.Join(got, "\n"))
 	}
 	for action, mend := range map[string]string{
 		"Microsoft.BillingBenefits/savingsPlanOrders/savingsPlans/read": "az role assignment create --assignee WHO --role 'Savings plan Reader' --scope /providers/Microsoft.BillingBenefits",
@@ -54,7 +54,7 @@ func TestWhatASubscriptionHasIsTold(t *testing.T) {
 		server.Deny(action)
 		got := tell()
 		if last := got[len(got)-1]; !slices.ContainsFunc(got, func(s string) bool {
-			return strings.Contains(s, "is not known: AuthorizationFailed") && strings.Contains(s, action) && strings.HasSuffix(s, " | "+mend)
+			return strings.Contains(s, "is unknown: AuthorizationFailed") && strings.Contains(s, action) && strings.HasSuffix(s, " | "+mend)
 		}) {
 			t.Errorf("%s: %s", action, last)
 		}

@@ -16,10 +16,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/azure"
 )
 
-// PricesURL is where Azure publishes what it costs, to everybody.
+// PricesURL is Azure's public price list.
 const PricesURL = "https://prices.azure.com/api/retail/prices"
 
-// Bounds of what is believed of the price list.
+// Limits of what is accepted from the price list.
 const (
 	maxUSD     = 1e5      // for an hour
 	maxPage    = 16 << 20 // bytes
@@ -27,17 +27,18 @@ const (
 	pageWithin = 30 * time.Second
 )
 
-// Price is one of a machine type, in USD per hour.
+// Price is the price of a machine type, in USD per hour.
 type Price struct {
 	InstanceType string
 	Spot         bool
 	USD          float64
-	From         string // since when, RFC 3339: of two the later holds
-	// OneYear and ThreeYears are what it takes of a savings plan of so long; 0 where none covers it, or nobody tells.
+	From         string // start of validity, RFC 3339: the later of two prices applies
+	// OneYear and ThreeYears are how much the machine uses of a savings plan of that term; 0 if no plan covers it or
+	// the list has no rate.
 	OneYear, ThreeYears float64
 }
 
-// item is what is read of a line of the price list ("Azure Retail Prices REST API").
+// item is the part of a price list line that is used ("Azure Retail Prices REST API").
 type item struct {
 	Currency string  `json:"currencyCode"`
 	Tier     float64 `json:"tierMinimumUnits"`
@@ -56,8 +57,8 @@ type item struct {
 	} `json:"savingsPlan"`
 }
 
-// price is what a line says of a machine with Linux; ok is false where it says nothing of one: of Windows, of
-// reservations, of low priority, which is what spot was called before.
+// price reads the price of a Linux machine from a line. ok is false for other lines: for Windows, reservations, or
+// low priority, the former name of spot.
 func (i item) price() (p Price, ok bool) {
 	named := strings.HasPrefix(i.ARM, "Standard_") || strings.HasPrefix(i.ARM, "Basic_")
 	for _, other := range []string{"Windows", "Cloud Services", "CloudServices", "Dedicated Host"} {
@@ -79,7 +80,7 @@ func (i item) price() (p Price, ok bool) {
 	return p, true
 }
 
-// plans reads what a line says of a price with savings plans.
+// plans reads the rates of savings plans from a line.
 func (i item) plans(p *Price) {
 	for _, plan := range i.Plans {
 		switch known := plan.Retail > 0 && plan.Retail < maxUSD; {
@@ -91,7 +92,7 @@ func (i item) plans(p *Price) {
 	}
 }
 
-// DecodePrices reads the prices of machines from a page of the price list, and where the next page is, if there is one.
+// DecodePrices reads the prices of machines from a page of the price list, and the address of the next page, if any.
 func DecodePrices(page []byte) (prices []Price, next string, err error) {
 	var in struct {
 		Items *[]item `json:"Items"`
@@ -111,14 +112,14 @@ func DecodePrices(page []byte) (prices []Price, next string, err error) {
 	return prices, in.Next, nil
 }
 
-// list is the prices of a region, on demand and on the spot, by machine type, and with plans of so many years.
+// list has the prices of a region, by machine type: on-demand, spot, and the rates of plans by term in years.
 type list struct {
 	onDemand, spot map[string]float64
 	plans          map[int]map[string]float64
 }
 
-// priceList reads all pages of a region's prices, in a version of the list; without one plans have no prices. It fails
-// if any of them is not there: half a list says that the rest is not sold.
+// priceList reads all pages of a region's prices, in a version of the list; without a version there are no rates of
+// plans. It fails if a page is missing, because the types on that page would seem unsold.
 func (r *Refresher) priceList(ctx context.Context, region, version string) (list, error) {
 	l := list{onDemand: map[string]float64{}, spot: map[string]float64{},
 		plans: map[int]map[string]float64{1: {}, 3: {}}}
@@ -173,19 +174,19 @@ func (r *Refresher) priceList(ctx context.Context, region, version string) (list
 	return l, nil
 }
 
-// follow is the next page's address, which has to be where the first one was.
+// follow returns the next page's address, which must be on the same host as the first.
 func follow(first *url.URL, next string) (string, error) {
 	if next == "" {
 		return "", nil
 	}
 	u, err := url.Parse(next)
 	if err != nil {
-		return "", fmt.Errorf("price list: the next page is at %.100q", next)
+		return "", fmt.Errorf("price list: invalid address of the next page: %.100q", next)
 	}
 	if u.Hostname() != first.Hostname() {
-		return "", fmt.Errorf("price list: the next page is at another host, %.100q", u.Host)
+		return "", fmt.Errorf("price list: the next page is on another host: %.100q", u.Host)
 	}
-	u.Scheme, u.Host = first.Scheme, first.Host // it is given with a port
+	u.Scheme, u.Host = first.Scheme, first.Host // Azure adds a port to the host
 	return u.String(), nil
 }
 

@@ -1,11 +1,11 @@
-// Package refresh renews what the catalogue knows of Azure: which machine types each region sells to the subscription,
-// what they are like, what they cost on demand and on the spot, and how many vCPUs the subscription may hold
-// (intercloud-broker paper, §4.2: "the catalog is updated by cloud-specific tools"). The result, merged over the
-// catalogue in the binary, is a snapshot, which planners read.
+// Package refresh renews the catalogue's part for Azure: which machine types each region sells to the subscription,
+// their properties, their on-demand and spot prices, and how many vCPUs the subscription may have (intercloud-broker
+// paper, §4.2: "the catalog is updated by cloud-specific tools"). The result, merged over the catalogue in the
+// binary, is a snapshot, which planners read.
 //
-// It stands apart from the driver so that functions which only buy machines do not link the catalogue. What a source
-// does not answer, or answers in a form that cannot be read, stays as it was: a refresh never makes the catalogue
-// poorer by an outage.
+// It is separate from the driver, so that functions which only buy machines do not link the catalogue. If a source
+// does not answer, or its answer cannot be read, the old data stays: an outage never removes anything from the
+// catalogue.
 package refresh
 
 import (
@@ -31,7 +31,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
 
-// Snapshots is where the refreshed catalogue is kept.
+// Snapshots stores the refreshed catalogue.
 type Snapshots = driver.Snapshots
 
 // Refresher renews the Azure part of a catalogue.
@@ -41,25 +41,25 @@ type Refresher struct {
 	Client    *http.Client // for the price list; http.DefaultClient when nil
 	Snapshots Snapshots
 	Now       func() time.Time
-	Log       *slog.Logger // nothing is told when nil
-	// Base is what to merge over when there is no snapshot yet; catalog.Default when nil.
+	Log       *slog.Logger // nil discards
+	// Base is the catalogue to merge over if there is no snapshot yet; catalog.Default when nil.
 	Base *catalog.Catalog
 }
 
-// Result says what a refresh found.
+// Result describes a refresh.
 type Result struct {
-	Regions   []string      // that were renewed
-	Offers    int           // of Azure in those regions
+	Regions   []string      // regions that were renewed
+	Offers    int           // Azure offers in those regions
 	OnDemand  int           // on-demand prices read
 	Spot      int           // spot prices read
-	Changed   int           // prices that are not what they were
+	Changed   int           // offers whose prices changed
 	New, Gone int           // offers
 	Dropped   int           // offers, or their spot side, beyond the subscription's quotas
-	Kept      []string      // what stays as it was, and why
-	Took      time.Duration // by Now
+	Kept      []string      // the parts that were not renewed, and why
+	Took      time.Duration // duration by Now
 }
 
-// Refresh reads all regions of the deployment, merges what they said over the last snapshot, and writes the next. It
+// Refresh reads all regions of the deployment, merges the results over the last snapshot, and writes the next. It
 // fails only if no region could be read, or the snapshot cannot be written; a region that fails keeps its old offers.
 func (r *Refresher) Refresh(ctx context.Context) (Result, error) {
 	began := r.Now()
@@ -69,7 +69,7 @@ func (r *Refresher) Refresh(ctx context.Context) (Result, error) {
 	}
 	var res Result
 	var errs []error
-	for _, name := range r.Cloud.Regions() { // one at a time: nobody waits
+	for _, name := range r.Cloud.Regions() { // one at a time: no user waits for it
 		next, err := r.region(ctx, shipped, base, name, &res)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("region %s: %w", name, err))
@@ -87,8 +87,8 @@ func (r *Refresher) Refresh(ctx context.Context) (Result, error) {
 	return res, renew.Save(ctx, r.Snapshots, base)
 }
 
-// owned merges what is paid for already, whether it is used or not. Where one of it is not known nobody knows what of
-// the next is used.
+// owned merges the capacity that is already paid for, used or not. The steps depend on each other: what one kind of
+// capacity pays for does not use the next. So it stops at the first that cannot be read.
 func (r *Refresher) owned(ctx context.Context, base *catalog.Catalog, res *Result) *catalog.Catalog {
 	found, err := r.Cloud.Reservations(ctx)
 	if err != nil {
@@ -97,11 +97,11 @@ func (r *Refresher) owned(ctx context.Context, base *catalog.Catalog, res *Resul
 	}
 	users, err := r.payable(ctx, found)
 	if err != nil {
-		r.kept(res, "reserved instances and savings plans: what others run", err)
+		r.kept(res, "reserved instances and savings plans: what other users run", err)
 		return base
 	}
 	bought, unpaid, err := r.reservedInstances(ctx, users)
-	if err != nil { // nothing is known to be paid by them, so that less is left of plans
+	if err != nil { // then assume that they pay for nothing, which leaves less of the plans
 		r.kept(res, "reserved instances", err)
 		unpaid = users
 		before := func(k catalog.Reserved) bool { return k.Cloud != azure.Name || k.By != byReservedInstances }
@@ -120,16 +120,16 @@ func (r *Refresher) owned(ctx context.Context, base *catalog.Catalog, res *Resul
 	return committed
 }
 
-// kept notes what stays as it was.
+// kept records a part that was not renewed.
 func (r *Refresher) kept(res *Result, what string, err error) {
 	res.Kept = append(res.Kept, what+": "+err.Error())
 	if r.Log != nil {
-		r.Log.Warn("what was known of Azure is kept", "what", what, "err", err)
+		r.Log.Warn("part of Azure's catalogue not renewed", "what", what, "err", err)
 	}
 }
 
-// region merges one region's news over a catalogue. What that lacks, because it could not be bought for a while, the
-// shipped one knows.
+// region merges one region's current data over a catalogue. The shipped catalogue fills in types that base lacks
+// because they could not be bought for a while.
 func (r *Refresher) region(ctx context.Context, shipped, base *catalog.Catalog, name string,
 	res *Result) (*catalog.Catalog, error) {
 	sold, err := r.sold(ctx, name)
@@ -143,10 +143,10 @@ func (r *Refresher) region(ctx context.Context, shipped, base *catalog.Catalog, 
 	}
 	quotas, err := r.Cloud.Quotas(ctx, name)
 	if err != nil {
-		r.kept(res, "quotas of "+name+" are not known", err)
+		r.kept(res, "quotas of "+name+" are unknown", err)
 	}
 	of := func(o *catalog.Offer) bool { return o.Cloud == azure.Name && o.Region == name }
-	like := map[string]catalog.Offer{} // of the type, anywhere
+	like := map[string]catalog.Offer{} // an offer of the type in any region
 	before := map[string]catalog.Offer{}
 	for _, c := range []*catalog.Catalog{shipped, base} {
 		for o := range c.All() {
@@ -182,7 +182,7 @@ func (r *Refresher) region(ctx context.Context, shipped, base *catalog.Catalog, 
 	return base.Replace(of, offers)
 }
 
-// kind is what a region says of a machine type that it sells.
+// kind is a region's description of a machine type that it sells.
 type kind struct {
 	vcpu, memory, gpus float64
 	arch               catalog.Arch
@@ -190,7 +190,7 @@ type kind struct {
 	spot               bool
 }
 
-// sold are the machine types that a region sells to the subscription.
+// sold returns the machine types that a region sells to the subscription.
 func (r *Refresher) sold(ctx context.Context, region string) (map[string]kind, error) {
 	filter := "location eq '" + region + "'"
 	sold := map[string]kind{}
@@ -214,7 +214,7 @@ func (r *Refresher) sold(ctx context.Context, region string) (map[string]kind, e
 	return sold, nil
 }
 
-// restricted says that the subscription may not buy a type anywhere in the region.
+// restricted reports whether the subscription cannot buy a type anywhere in the region.
 func restricted(s *armcompute.ResourceSKU) bool {
 	return slices.ContainsFunc(s.Restrictions, func(x *armcompute.ResourceSKURestrictions) bool {
 		return x != nil && x.Type != nil && *x.Type == armcompute.ResourceSKURestrictionsTypeLocation
@@ -249,8 +249,8 @@ func facts(s *armcompute.ResourceSKU) kind {
 	return k
 }
 
-// merge makes the offers of a region: what is sold there now, at the prices read, else at the last known ones. Without
-// any on-demand price it is no offer, and neither is a machine with a GPU that nobody can name.
+// merge makes the offers of a region: what it sells now, at the prices just read, otherwise at the last known ones.
+// It drops offers without any on-demand price, and machines with an unknown GPU.
 func merge(region string, sold map[string]kind, like map[string]catalog.Offer, prices list) []catalog.Offer {
 	var offers []catalog.Offer
 	for name, k := range sold {
@@ -265,7 +265,7 @@ func merge(region string, sold map[string]kind, like map[string]catalog.Offer, p
 		}
 		if usd, listed := prices.onDemand[name]; listed {
 			o.OnDemandUSD = usd
-			o.SpotUSD, o.HasSpot = 0, false // a type that is listed, but not on the spot, is not sold so
+			o.SpotUSD, o.HasSpot = 0, false // a listed type without a spot price is not sold as spot
 		}
 		if usd, listed := prices.spot[name]; listed && usd <= o.OnDemandUSD {
 			o.SpotUSD, o.HasSpot = usd, true
@@ -281,10 +281,10 @@ func merge(region string, sold map[string]kind, like map[string]catalog.Offer, p
 	return offers
 }
 
-// A type's name has its accelerator, where it is of a newer family: Standard_NC24ads_A100_v4.
+// accelerated matches a type's name in newer families, which contains its accelerator: Standard_NC24ads_A100_v4.
 var accelerated = regexp.MustCompile(`^Standard_N[A-Z]*\d+[a-z]*_([A-Za-z0-9]+)_v\d+$`)
 
-// fresh is an offer of a type that the catalogue knows nowhere.
+// fresh makes an offer of a type that is new in the catalogue.
 func fresh(region, name string, k kind) (catalog.Offer, bool) {
 	o := catalog.Offer{
 		Cloud:        azure.Name,
@@ -308,9 +308,9 @@ func fresh(region, name string, k kind) (catalog.Offer, bool) {
 	return o, true
 }
 
-// within takes out what the subscription cannot buy one of: the spot side of an offer, or all of it. Most families of
-// GPU machines have a quota of none until one asks, and a plan that tries each region in turn would learn it the slow
-// way. Where a quota is only used up now the launch will tell.
+// within removes what the subscription cannot buy even once: the spot side of an offer, or the whole offer. Most
+// families of GPU machines have a quota of 0 until the user requests more, and a planner would otherwise find that
+// out by trying each region in turn. If a quota is only used up at present, the launch reports it.
 func within(offers []catalog.Offer, sold map[string]kind, quotas []driver.Quota) (kept []catalog.Offer, dropped int) {
 	limits := map[string]float64{}
 	for _, q := range quotas {

@@ -33,7 +33,7 @@ func (m *memory) Put(_ context.Context, data []byte) error {
 	return nil
 }
 
-// base is as much of the catalogue as these tests look at.
+// base is the part of the catalogue that these tests need.
 var base = sync.OnceValues(func() (*catalog.Catalog, error) {
 	all, err := catalog.Default()
 	if err != nil {
@@ -76,7 +76,7 @@ func refreshed(t *testing.T, r *refresh.Refresher, m *memory) (*catalog.Catalog,
 	return c, res
 }
 
-func TestPricesAndTypesComeFromAzure(t *testing.T) {
+func TestRefreshReadsTypesAndPrices(t *testing.T) {
 	sizes := append(arm.DefaultSizes(),
 		arm.Size{Name: "Standard_D2ps_v9", Family: "new", VCPU: 2, MemoryGiB: 8, Arm: true, USD: 0.0711, SpotUSD: 0.0142},
 		arm.Size{Name: "Standard_NC48ads_H100_v9", Family: "newGPU", VCPU: 48, MemoryGiB: 320, GPUs: 2, USD: 7.5, SpotUSD: 3},
@@ -97,14 +97,14 @@ func TestPricesAndTypesComeFromAzure(t *testing.T) {
 		}
 	}
 	if o, err := c.Lookup("azure/eastus/Standard_D2ps_v9"); err != nil || o.Arch != catalog.ARM64 || o.VCPU != 2 || o.MemoryGiB != 8 {
-		t.Errorf("a type that the catalogue did not have: %+v, %v", o.Offer, err)
+		t.Errorf("a type that is new in the catalogue: %+v, %v", o.Offer, err)
 	}
 	if o, err := c.Lookup("azure/eastus/Standard_NC48ads_H100_v9"); err != nil || o.Accelerator != "H100" || o.AcceleratorCount != 2 {
-		t.Errorf("its GPU: %+v, %v", o.Offer, err)
+		t.Errorf("the GPU: %+v, %v", o.Offer, err)
 	}
 	for _, id := range []string{"azure/eastus/Standard_ND96isr_H100_v5", "azure/eastus/Standard_NX48_v9", "azure/eastus/Standard_A1_v2/spot"} {
 		if o, err := c.Lookup(id); err == nil {
-			t.Errorf("not sold to this subscription, or not so: %+v", o.Offer)
+			t.Errorf("not sold to this subscription, or not on this market: %+v", o.Offer)
 		}
 	}
 	if _, err := c.Lookup("azure/westus2/Standard_D2s_v5/on-demand"); err != nil {
@@ -114,18 +114,18 @@ func TestPricesAndTypesComeFromAzure(t *testing.T) {
 		t.Errorf("another cloud changed: %v", err)
 	}
 	if _, again := refreshed(t, r, m); again.New != 0 || again.Gone != 0 || again.Changed != 0 {
-		t.Errorf("nothing happened, and yet: %+v", again)
+		t.Errorf("a refresh without changes: %+v", again)
 	}
 }
 
-func TestAPriceListThatIsDownOrMalformedKeepsWhatWasKnown(t *testing.T) {
+func TestRefreshKeepsPricesIfPriceListFails(t *testing.T) {
 	for name, handler := range map[string]http.HandlerFunc{
 		"down":           func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) },
 		"throttled":      func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTooManyRequests) },
 		"no JSON":        func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) },
 		"nothing":        func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"Items":[]}`)) },
 		"another answer": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"error":{}}`)) },
-		"led astray": func(w http.ResponseWriter, _ *http.Request) {
+		"another host": func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = w.Write([]byte(`{"Items":[],"NextPageLink":"http://elsewhere.example/x"}`))
 		},
 		"without an end": func(w http.ResponseWriter, r *http.Request) {
@@ -152,7 +152,7 @@ func TestAPriceListThatIsDownOrMalformedKeepsWhatWasKnown(t *testing.T) {
 	}
 }
 
-func TestARegionThatFailsKeepsItsOffers(t *testing.T) {
+func TestRefreshKeepsOffersOfFailedRegion(t *testing.T) {
 	r, server, m := newRefresher(t, arm.Config{})
 	server.Make(arm.Trouble{Kind: "GET skus", Times: 2, Fault: &arm.Fault{Status: 500, Code: "InternalServerError", Message: "later"}})
 	c, res := refreshed(t, r, m)
@@ -165,15 +165,15 @@ func TestARegionThatFailsKeepsItsOffers(t *testing.T) {
 	m.data = nil
 	server.Make(arm.Trouble{Kind: "GET skus", Times: -1, Fault: &arm.Fault{Status: 403, Code: "AuthorizationFailed", Message: "no"}})
 	if _, err := r.Refresh(t.Context()); err == nil || m.data != nil {
-		t.Errorf("nothing was read, and nobody said so, or it was written: %v", err)
+		t.Errorf("a refresh that read nothing succeeded, or wrote a snapshot: %v", err)
 	}
 }
 
-func TestWhatTheSubscriptionMayNotHoldIsNotOffered(t *testing.T) {
+func TestRefreshDropsOffersBeyondQuota(t *testing.T) {
 	r, server, m := newRefresher(t, arm.Config{Limits: map[string]int{"lowPriorityCores": 3, "cores": 100, "Standard NCASv3_T4 Family": 0}})
 	c, res := refreshed(t, r, m)
 	if _, err := c.Lookup("azure/eastus/Standard_NC4as_T4_v3"); err == nil || res.Dropped == 0 {
-		t.Errorf("no quota, and on offer: %+v", res)
+		t.Errorf("an offer without a quota: %+v", res)
 	}
 	if _, err := c.Lookup("azure/eastus/Standard_D2s_v5/spot"); err != nil {
 		t.Error(err)
@@ -181,7 +181,7 @@ func TestWhatTheSubscriptionMayNotHoldIsNotOffered(t *testing.T) {
 	server.Limit("Standard NCASv3_T4 Family", 8)
 	if c, _ = refreshed(t, r, m); true {
 		if _, err := c.Lookup("azure/eastus/Standard_NC4as_T4_v3/on-demand"); err != nil {
-			t.Errorf("it does not come back: %v", err)
+			t.Errorf("the offer does not come back: %v", err)
 		}
 	}
 }
@@ -191,7 +191,7 @@ const line = `{"currencyCode":"USD","tierMinimumUnits":0.0,"retailPrice":0.096,"
 "skuName":"D2s v5","serviceName":"Virtual Machines","serviceId":"s","serviceFamily":"Compute","unitOfMeasure":"1 Hour","type":"Consumption",
 "isPrimaryMeterRegion":true,"armSkuName":"Standard_D2s_v5"}`
 
-func TestLinesThatAreNoPricesOfLinuxMachines(t *testing.T) {
+func TestDecodePricesSkipsOtherLines(t *testing.T) {
 	page := func(l string) []byte {
 		return []byte(`{"BillingCurrency":"USD","Items":[` + l + `],"NextPageLink":"http://x/y","Count":1}`)
 	}

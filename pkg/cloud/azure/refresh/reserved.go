@@ -7,9 +7,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver/renew"
 )
 
-// reserved is the capacity that the subscription has, full or not. It is paid for whether it is used or not, so one
-// more machine costs nothing on the margin. Offers have no zones here: a machine is put in that
-// of its reservation when it is bought.
+// reserved converts the capacity reservations of the subscription, full or not. They are paid for whether or not they
+// are used, so using them costs nothing extra. Offers have no zones here: a machine is put in its reservation's zone
+// when it is bought.
 func reserved(found []azure.Capacity) (all []catalog.Reserved) {
 	for _, f := range found {
 		one := catalog.Reserved{Cloud: azure.Name, ID: f.ID, Region: f.Region, InstanceType: f.InstanceType,
@@ -19,7 +19,8 @@ func reserved(found []azure.Capacity) (all []catalog.Reserved) {
 	return all
 }
 
-// withReserved puts it in the place of what was known, without what is full, or has a name that no offer can have.
+// withReserved replaces the catalogue's reserved capacity, without reservations that are full or that no offer can
+// name.
 func (r *Refresher) withReserved(all []catalog.Reserved, base *catalog.Catalog) (*catalog.Catalog, error) {
 	return base.WithTold(catalog.Told{Cloud: azure.Name, Now: r.Now()}, renew.Left(all))
 }

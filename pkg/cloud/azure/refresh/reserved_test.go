@@ -9,8 +9,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 )
 
-// What the subscription has is found, in the place of what it had; what settings name, and what nobody tells, stays.
-func TestWhatASubscriptionHasReservedIsFound(t *testing.T) {
+// A refresh replaces the reservations by those that the subscription has now. Those from the settings stay, and if
+// the call fails all stay.
+func TestReservations(t *testing.T) {
 	r, server, m := newRefresher(t, arm.Config{})
 	named := catalog.Reserved{Cloud: "azure", ID: "x", Region: "eastus", InstanceType: "Standard_D2s_v5", Count: 1, By: catalog.BySettings}
 	old := catalog.Reserved{Cloud: "azure", ID: "crg-a--b--gone", Region: "eastus", InstanceType: "Standard_D2s_v5", Count: 1, By: "capacity reservation"}

@@ -1,10 +1,10 @@
-// Package setup makes what the broker needs in a subscription of Azure, and takes it away again: registrations, a
-// resource group, roles with the rights that the driver uses and no more, and an identity for a broker that runs
+// Package setup creates what the broker needs in an Azure subscription, and removes it again: registrations, a
+// resource group, roles with exactly the rights that the driver uses, and an identity for a broker that runs
 // elsewhere, which trusts that place's own tokens instead of a secret.
 //
-// Every step is looked at before it is made, so that a second time changes nothing, and each can be had as commands of
-// az instead, for those who make such things themselves. Names follow from the deployment, and what they stand for is
-// found by them.
+// Each step checks first and creates only what is missing, so running it again changes nothing. Each step is also
+// available as az commands, for users who create such resources themselves. Names are derived from the deployment,
+// and the resources are found by them.
 package setup
 
 import (
@@ -25,41 +25,41 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/azure"
 )
 
-// Config says what is to be made, and for whom. Deployment, Subscription, Location and Credential are required, and
+// Config describes what to create, and for whom. Deployment, Subscription, Location and Credential are required, and
 // one of Principal and Federation.
 type Config struct {
 	Deployment    string
 	Subscription  string
 	ResourceGroup string // Deployment when empty
-	Location      string // of the group and of the identity; machines may be anywhere
-	// Principal is the object ID of who buys: a user, a group or an application that is there already.
+	Location      string // of the group and the identity; machines may be anywhere
+	// Principal is the object ID of the buyer: an existing user, group or application.
 	Principal     string
 	PrincipalType string // User, Group or ServicePrincipal; Azure looks it up when empty
-	// Federation makes an identity for whoever bears tokens of another issuer.
+	// Federation creates an identity for holders of another issuer's tokens.
 	Federation *Federation
 	Credential azcore.TokenCredential
 	Options    *arm.ClientOptions
-	// Pause is between two looks at what takes its time; a second when 0.
+	// Pause is the time between two polls of an operation; a second when 0.
 	Pause time.Duration
 }
 
-// Federation is whose tokens are taken: those of an issuer with this subject and audience.
+// Federation selects the accepted tokens: those of an issuer with this subject and audience.
 type Federation struct {
 	Issuer   string // https://….tokens.sts.global.api.aws
 	Subject  string // arn:aws:iam::1:role/tradewind-provision
 	Audience string // api://AzureADTokenExchange when empty
 }
 
-// ErrConfig says that a Config lacks something, and ErrRunning that machines run.
+// ErrConfig means that a Config is incomplete, and ErrRunning that machines run.
 var (
 	ErrConfig  = errors.New("azure setup")
-	ErrRunning = errors.New("azure setup: machines run")
+	ErrRunning = errors.New("azure setup: machines are running")
 )
 
-// callWithin bounds a call and what it begins.
+// callWithin limits the time of a call and its operation.
 const callWithin = time.Minute
 
-// Setup makes and removes.
+// Setup creates and removes the resources.
 type Setup struct {
 	cfg       Config
 	resources *armresources.Client
@@ -67,7 +67,7 @@ type Setup struct {
 	providers *armresources.ProvidersClient
 }
 
-// New prepares; it calls nobody, and fails with ErrConfig.
+// New makes a Setup. It makes no calls, and fails with ErrConfig.
 func New(cfg Config) (*Setup, error) {
 	for what, lacks := range map[string]bool{
 		"deployment": cfg.Deployment == "", "subscription": cfg.Subscription == "", "location": cfg.Location == "",
@@ -97,7 +97,7 @@ func New(cfg Config) (*Setup, error) {
 	if cfg.Options != nil {
 		o = *cfg.Options
 	}
-	o.DisableRPRegistration = true // registering is a step of its own
+	o.DisableRPRegistration = true // registering is a separate step
 	s := &Setup{cfg: cfg}
 	var errs [3]error
 	s.resources, errs[0] = armresources.NewClient(cfg.Subscription, cfg.Credential, &o)
@@ -109,22 +109,22 @@ func New(cfg Config) (*Setup, error) {
 	return s, nil
 }
 
-// Step is one thing that is to be there.
+// Step is one resource that is to exist.
 type Step struct {
 	Name     string
-	Commands []string // of az that make it
-	// Refused is why Azure would not make it, of a step that the rest does without.
+	Commands []string // az commands that create it
+	// Refused is why Azure refused an optional step.
 	Refused error
 
 	optional bool
 	there    func(context.Context) (bool, error)
 	make     func(context.Context) error
-	remove   func(context.Context) error // nil: it stays
+	remove   func(context.Context) error // nil if it is not removed
 }
 
-// Make looks at every step and makes what is not there. It tells of each, with whether it was there, and goes on
-// without one that the rest does not need and that Azure refuses. Errors are *cloud.Error, and say which step failed;
-// what was made before stays.
+// Make checks every step and creates what is missing. It reports each step, and whether it existed before, to told.
+// It skips an optional step that Azure refuses. Errors wrap a *cloud.Error and name the step that failed; earlier
+// steps stay.
 func (s *Setup) Make(ctx context.Context, told func(step Step, was bool)) error {
 	for _, step := range s.Steps() {
 		was, err := step.there(ctx)
@@ -142,8 +142,8 @@ func (s *Setup) Make(ctx context.Context, told func(step Step, was bool)) error 
 	return nil
 }
 
-// Remove takes away what was made, the last first, and tells of each step that was there. It does nothing and fails
-// with ErrRunning while running says that there are machines. A group that holds something else stays.
+// Remove removes what was created, in reverse order, and reports each step that existed to told. If running returns a
+// number above 0, it does nothing and fails with ErrRunning. A group that contains something else stays.
 func (s *Setup) Remove(ctx context.Context, running func(context.Context) (int, error), told func(step Step)) error {
 	n, err := running(ctx)
 	if err != nil {
@@ -165,7 +165,7 @@ func (s *Setup) Remove(ctx context.Context, running func(context.Context) (int, 
 		switch {
 		case errors.Is(err, errStays):
 			continue
-		case err != nil && step.optional && ctx.Err() == nil: // who may not see it has not made it
+		case err != nil && step.optional && ctx.Err() == nil: // a user who may not read it has not created it
 			continue
 		case err != nil:
 			return fmt.Errorf("%s: %w", step.Name, azure.Typed(err))
@@ -176,10 +176,10 @@ func (s *Setup) Remove(ctx context.Context, running func(context.Context) (int, 
 	return nil
 }
 
-// errStays says that something is of use to others.
-var errStays = errors.New("it is of use to others")
+// errStays means that a resource is in use by others and stays.
+var errStays = errors.New("it is in use by others")
 
-// id makes an ID of its own for what has one instead of a name, the same every time.
+// id makes an ID for a resource that has an ID instead of a name; it is always the same.
 func (s *Setup) id(of string) string {
 	b := sha256.Sum256(
 		[]byte(strings.Join([]string{s.cfg.Subscription, s.cfg.ResourceGroup, s.cfg.Deployment, of}, "\x00")),
@@ -187,7 +187,7 @@ func (s *Setup) id(of string) string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:16])
 }
 
-// get asks for a resource; nil is one that is not there.
+// get returns a resource; nil if it does not exist.
 func (s *Setup) get(ctx context.Context, id, version string) (*armresources.GenericResource, error) {
 	ctx, cancel := context.WithTimeout(ctx, callWithin)
 	defer cancel()

@@ -48,7 +48,7 @@ func (w *world) setup() *setup.Setup {
 	return s
 }
 
-// make returns the steps that were made, and those that were there.
+// make returns the steps that were created, and those that existed.
 func (w *world) make() (made, were []string) {
 	w.Helper()
 	err := w.setup().Make(w.Context(), func(s setup.Step, was bool) {
@@ -64,7 +64,7 @@ func (w *world) make() (made, were []string) {
 	return made, were
 }
 
-// put makes a resource as somebody else would.
+// put creates a resource as another user would.
 func (w *world) put(path, body string) {
 	w.Helper()
 	at := w.url + "/subscriptions/" + w.cfg.Subscription + path + "?api-version=2022-04-01"
@@ -82,13 +82,13 @@ func (w *world) put(path, body string) {
 
 func none(context.Context) (int, error) { return 0, nil }
 
-func TestASecondTimeChangesNothing(t *testing.T) {
+func TestMakeIsIdempotent(t *testing.T) {
 	w := newWorld(t, nil)
 	w.arm.RemoveGroup()
 	w.arm.Unregister("Microsoft.Compute")
 	made, were := w.make()
 	if len(made) != 11 || len(were) != 1 || !w.arm.HasGroup() || !w.arm.Registered("Microsoft.Compute") {
-		t.Errorf("made %v; were there %v", made, were)
+		t.Errorf("made %v; existed %v", made, were)
 	}
 	puts := w.arm.Calls("PUT resource") + w.arm.Calls("PUT group") + w.arm.Calls("POST register")
 	again, _ := w.make()
@@ -101,8 +101,8 @@ func TestASecondTimeChangesNothing(t *testing.T) {
 	}
 }
 
-// The roles are for what the check looks at, and for images of one's own.
-func TestTheRolesHaveWhatIsRead(t *testing.T) {
+// The roles include the rights that the check needs, and those for custom images.
+func TestRolesAllowReads(t *testing.T) {
 	var all string
 	for _, s := range newWorld(t, nil).setup().Steps() {
 		all += strings.Join(s.Commands, "\n")
@@ -114,8 +114,8 @@ func TestTheRolesHaveWhatIsRead(t *testing.T) {
 	}
 }
 
-// Who buys may be a person, a group or an application, and nobody is asked which.
-func TestRightsAreForWhoeverIsNamed(t *testing.T) {
+// The buyer may be a person, a group or an application, and need not say which.
+func TestRightsForEveryKindOfPrincipal(t *testing.T) {
 	for _, kind := range []string{"User", "Group", "ServicePrincipal"} {
 		w := newWorld(t, func(c *setup.Config) { c.Federation, c.Principal = nil, "11111111-1111-1111-1111-111111111111" })
 		w.arm.Know(w.cfg.Principal, kind)
@@ -128,13 +128,13 @@ func TestRightsAreForWhoeverIsNamed(t *testing.T) {
 		w.cfg.PrincipalType = "Device"
 		w.cfg.Deployment = "tw2"
 		if err := w.setup().Make(t.Context(), func(setup.Step, bool) {}); err == nil || !strings.Contains(err.Error(), "UnmatchedPrincipalType") {
-			t.Errorf("a %s taken for another: %v", kind, err)
+			t.Errorf("a %s with the wrong type: %v", kind, err)
 		}
 	}
 }
 
-// What one has after it is enough for the driver.
-func TestWhatIsMadeIsWhatTheDriverNeeds(t *testing.T) {
+// After the setup, the driver has everything that it needs.
+func TestSetupSatisfiesDriver(t *testing.T) {
 	w := newWorld(t, nil)
 	w.arm.RemoveGroup()
 	w.make()
@@ -149,7 +149,7 @@ func TestWhatIsMadeIsWhatTheDriverNeeds(t *testing.T) {
 	w.arm.Settle()
 }
 
-func TestRemovalTakesAwayWhatWasMade(t *testing.T) {
+func TestRemove(t *testing.T) {
 	w := newWorld(t, nil)
 	w.arm.RemoveGroup()
 	w.make()
@@ -157,10 +157,10 @@ func TestRemovalTakesAwayWhatWasMade(t *testing.T) {
 	running := func(context.Context) (int, error) { return 2, nil }
 	told := func(s setup.Step) { removed = append(removed, s.Name) }
 	if err := w.setup().Remove(t.Context(), running, told); !errors.Is(err, setup.ErrRunning) || len(removed) != 0 {
-		t.Fatalf("machines run, and yet: %v, %v", removed, err)
+		t.Fatalf("removed while machines run: %v, %v", removed, err)
 	}
 	if err := w.setup().Remove(t.Context(), func(context.Context) (int, error) { return 0, errors.New("cannot see") }, told); err == nil || len(removed) != 0 {
-		t.Fatalf("whether machines run is not known, and yet: %v, %v", removed, err)
+		t.Fatalf("removed although the number of machines is unknown: %v, %v", removed, err)
 	}
 	if err := w.setup().Remove(t.Context(), none, told); err != nil {
 		t.Fatal(err)
@@ -170,12 +170,12 @@ func TestRemovalTakesAwayWhatWasMade(t *testing.T) {
 	}
 	removed = nil
 	if err := w.setup().Remove(t.Context(), none, told); err != nil || len(removed) != 0 {
-		t.Errorf("a second time: %v, %v", removed, err)
+		t.Errorf("the second time: %v, %v", removed, err)
 	}
 }
 
-// A group that was there, or that holds something else, stays; the deployment's networks go.
-func TestAGroupOfOthersStays(t *testing.T) {
+// A group that existed before, or that contains something else, stays; the deployment's networks are removed.
+func TestRemoveKeepsForeignGroup(t *testing.T) {
 	w := newWorld(t, nil)
 	w.make()
 	c, err := azure.New(azure.Config{Deployment: "tw", Subscription: w.cfg.Subscription, ResourceGroup: "tradewind", Regions: []string{"eastus"},
@@ -203,7 +203,7 @@ func TestAGroupOfOthersStays(t *testing.T) {
 	}
 }
 
-func TestARoleOfAnOlderVersionIsBroughtUpToDate(t *testing.T) {
+func TestOutdatedRoleIsUpdated(t *testing.T) {
 	w := newWorld(t, nil)
 	w.make()
 	for name := range w.arm.Resources() {
@@ -217,7 +217,7 @@ func TestARoleOfAnOlderVersionIsBroughtUpToDate(t *testing.T) {
 	}
 }
 
-func TestARefusalNamesTheStep(t *testing.T) {
+func TestErrorNamesStep(t *testing.T) {
 	w := newWorld(t, nil)
 	w.arm.Deny("Microsoft.Authorization/roleDefinitions/write")
 	err := w.setup().Make(t.Context(), func(setup.Step, bool) {})
@@ -226,8 +226,9 @@ func TestARefusalNamesTheStep(t *testing.T) {
 	}
 }
 
-// Who may give no rights in the directory makes the rest, and is told what was left out and how it is made.
-func TestWithoutRightsInTheDirectoryTheRestIsMade(t *testing.T) {
+// A user who may not grant rights in the directory gets everything else, and a report of what was skipped with the
+// commands for it.
+func TestOptionalStepsMayBeRefused(t *testing.T) {
 	w := newWorld(t, nil)
 	for _, kind := range []string{"GET", "PUT", "DELETE"} {
 		w.arm.Make(arm.Trouble{Kind: kind + " directory's right", Times: -1, Fault: &arm.Fault{Status: 403, Code: "AuthorizationFailed", Message: "no"}})
@@ -250,8 +251,8 @@ func TestWithoutRightsInTheDirectoryTheRestIsMade(t *testing.T) {
 	}
 }
 
-// The commands are words of a shell, with nothing secret in them, and for somebody who is there already they name him.
-func TestCommandsAreOfTheShell(t *testing.T) {
+// The commands are valid shell, contain no secrets, and name the buyer if the buyer already exists.
+func TestCommandsAreValidShell(t *testing.T) {
 	for name, change := range map[string]func(*setup.Config){
 		"federation": nil,
 		"a user":     func(c *setup.Config) { c.Federation, c.Principal = nil, "11111111-1111-1111-1111-111111111111" },
@@ -279,7 +280,7 @@ func TestCommandsAreOfTheShell(t *testing.T) {
 	}
 }
 
-func TestNothingIsMadeWithoutAConfiguration(t *testing.T) {
+func TestNewRejectsIncompleteConfig(t *testing.T) {
 	good := newWorld(t, nil).cfg
 	for name, spoil := range map[string]func(*setup.Config){
 		"deployment": func(c *setup.Config) { c.Deployment = "" }, "subscription": func(c *setup.Config) { c.Subscription = "" },

@@ -12,18 +12,18 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/azure"
 )
 
-// Versions of the APIs that are spoken.
+// Versions of the APIs.
 const (
 	roleVersion     = "2022-04-01"
 	identityVersion = "2023-01-31"
 	networkVersion  = "2024-05-01"
 )
 
-// tagDeployment marks a group that this package made, as the driver marks what it makes.
+// tagDeployment marks a group created by this package, with the same tag that the driver uses.
 const tagDeployment = "tradewind:deployment"
 
-// reads are the rights in the whole subscription: machine types, quotas, which machines have power, images of one's own
-// in whichever group, and what one may do.
+// reads are the rights in the whole subscription: reading machine types, quotas, power states of machines, custom
+// images in any group, and the caller's rights.
 func reads() []string {
 	return append(azure.ReservedActions(),
 		"Microsoft.Compute/virtualMachines/read", "Microsoft.Compute/skus/read",
@@ -35,7 +35,7 @@ func reads() []string {
 	)
 }
 
-// Steps are what is made, in its order.
+// Steps returns the steps, in the order of creation.
 func (s *Setup) Steps() []Step {
 	var steps []Step
 	namespaces := azure.Providers()
@@ -56,7 +56,7 @@ func (s *Setup) Steps() []Step {
 		of:      "reader",
 		scope:   s.subscriptionID(),
 		actions: reads(),
-		what:    "sees machine types, quotas and machines",
+		what:    "reads machine types, quotas and machines",
 	}
 	steps = append(steps, s.definition(inGroup), s.definition(inAll))
 	if s.cfg.Federation != nil {
@@ -69,8 +69,8 @@ func (s *Setup) Steps() []Step {
 	return steps
 }
 
-// benefits are what belongs to the directory, of which no role in the subscription shows anything: Azure's own roles
-// that read it ("Azure built-in roles"; "Permissions to view and manage Azure savings plans").
+// benefits are Azure's built-in roles for reading what belongs to the directory, which no role in the subscription
+// allows ("Azure built-in roles"; "Permissions to view and manage Azure savings plans").
 var benefits = []role{
 	{
 		of: "d534ad90-4ac5-4815-a178-b2e47397baab", what: "Savings plan Reader",
@@ -85,7 +85,7 @@ func (s *Setup) groupID() string {
 	return s.subscriptionID() + "/resourceGroups/" + s.cfg.ResourceGroup
 }
 
-// registration of a provider stays: others may use it, and it costs nothing.
+// registration registers the subscription for a provider. It is not removed: others may use it, and it costs nothing.
 func (s *Setup) registration(namespace string) Step {
 	return Step{
 		Name: "registration for " + namespace,
@@ -96,7 +96,7 @@ func (s *Setup) registration(namespace string) Step {
 			ctx, cancel := context.WithTimeout(ctx, callWithin)
 			defer cancel()
 			out, err := s.providers.Get(ctx, namespace, nil)
-			// What is being registered can be used a moment later.
+			// A registration in progress can be used a moment later.
 			return out.RegistrationState != nil && strings.HasPrefix(*out.RegistrationState, "Register"), err
 		},
 		make: func(ctx context.Context) error {
@@ -144,7 +144,8 @@ func (s *Setup) group() Step {
 	}
 }
 
-// removeGroup deletes the deployment's networks, and the group with them where it was made here and holds nothing else.
+// removeGroup deletes the deployment's networks. It deletes the whole group if this package created it and nothing
+// else is in it.
 func (s *Setup) removeGroup(ctx context.Context, group *armresources.ResourceGroup) error {
 	others := 0
 	var own []string
@@ -167,10 +168,10 @@ func (s *Setup) removeGroup(ctx context.Context, group *armresources.ResourceGro
 	if mine && others == 0 {
 		call, cancel := context.WithTimeout(ctx, callWithin)
 		defer cancel()
-		_, err := s.groups.BeginDelete(call, s.cfg.ResourceGroup, nil) // Azure takes minutes to end it
+		_, err := s.groups.BeginDelete(call, s.cfg.ResourceGroup, nil) // not waited for, because it takes minutes
 		return err
 	}
-	for _, kind := range []string{"/virtualnetworks/", "/networksecuritygroups/"} { // the filter goes after the network
+	for _, kind := range []string{"/virtualnetworks/", "/networksecuritygroups/"} { // the security group after the network
 		for _, id := range own {
 			if strings.Contains(strings.ToLower(id), kind) {
 				if err := s.drop(ctx, id, networkVersion); err != nil {
@@ -223,7 +224,7 @@ func (s *Setup) definition(r role) Step {
 	}
 }
 
-// sameActions says that a role has the rights that are wanted now: one of an older version is brought up to date.
+// sameActions reports whether a role has exactly the rights that are needed now; otherwise it is updated.
 func sameActions(found *armresources.GenericResource, want []string) bool {
 	raw, err := json.Marshal(found.Properties)
 	if err != nil {
@@ -266,14 +267,14 @@ func (s *Setup) identity() Step {
 	}
 }
 
-// Identity is who buys for a broker elsewhere.
+// Identity is the identity that buys for a broker elsewhere.
 type Identity struct {
 	Client string // its application's ID
-	Object string // by which rights are given
+	Object string // object ID, for role assignments
 	Tenant string // the directory that it is in
 }
 
-// Identity is the one that was made; empty where there is none yet.
+// Identity returns the identity that was created; it is empty if there is none yet.
 func (s *Setup) Identity(ctx context.Context) (who Identity, err error) {
 	found, err := s.get(ctx, s.identityID(), identityVersion)
 	if err != nil || found == nil {
@@ -286,7 +287,7 @@ func (s *Setup) Identity(ctx context.Context) (who Identity, err error) {
 	return who, nil
 }
 
-// trust has the identity taken by whoever bears the other issuer's tokens: no secret is made.
+// trust lets holders of the other issuer's tokens use the identity, without a secret.
 func (s *Setup) trust() Step {
 	f, id := s.cfg.Federation, s.identityID()+"/federatedIdentityCredentials/broker"
 	return Step{
@@ -314,10 +315,10 @@ func (s *Setup) trust() Step {
 	}
 }
 
-// assignment gives a role of this deployment to who buys.
+// assignment gives one of this deployment's roles to the buyer.
 func (s *Setup) assignment(r role) Step { return s.assign(r, s.roleName(r), s.roleID(r)) }
 
-// benefit gives a role of Azure's own to who buys. Few people may do so, and machines are bought without it.
+// benefit gives one of Azure's built-in roles to the buyer. Few users may do that, and the driver works without it.
 func (s *Setup) benefit(r role) Step {
 	step := s.assign(r, r.what, "/providers/Microsoft.Authorization/roleDefinitions/"+r.of)
 	step.optional = true
@@ -336,7 +337,7 @@ func (s *Setup) assign(r role, name, definition string) Step {
 			s.cfg.Subscription,
 		)
 	}
-	if kind != "" { // Azure looks for it otherwise
+	if kind != "" { // otherwise Azure looks it up
 		who += " --assignee-principal-type " + kind
 	}
 	return Step{
@@ -367,7 +368,7 @@ func (s *Setup) assign(r role, name, definition string) Step {
 	}
 }
 
-// quote makes a word of the shell, taken as it stands.
+// quote quotes a text as one word for the shell.
 func quote(text string) string {
 	const plainly = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.:/@"
 	plain := strings.Trim(text, plainly) == ""

@@ -13,48 +13,48 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
 
-// ErrNobody says that no cloud told what it sells: what was known holds.
-var ErrNobody = errors.New("no cloud told what it sells")
+// ErrNobody means that no cloud could list its offers; the old data stays valid.
+var ErrNobody = errors.New("no cloud could list its offers")
 
-// Source is a cloud that tells what it sells.
+// Source is a cloud that can list its offers.
 type Source struct {
 	Cloud   string // the catalogue's name of it
 	Refresh driver.Refresh
 }
 
-// Report is what became of a cloud's offers.
+// Report is the result of refreshing one cloud's offers.
 type Report struct {
 	Cloud   string    `json:"cloud"`
-	Renewed bool      `json:"renewed"`           // else what was known of it holds
-	At      time.Time `json:"at"`                // when it was asked
-	Problem string    `json:"problem,omitempty"` // why nothing is renewed
-	Offers  int       `json:"offers"`            // that it sells
+	Renewed bool      `json:"renewed"`           // if false, the old data stays valid
+	At      time.Time `json:"at"`                // time of the request
+	Problem string    `json:"problem,omitempty"` // why the offers were not renewed
+	Offers  int       `json:"offers"`            // number of offers that the cloud sells
 	Diff
-	Kept []string `json:"kept,omitempty"` // what stays as it was all the same, and why
+	Kept []string `json:"kept,omitempty"` // the parts that were not renewed although the rest was, and why
 }
 
-// Diff is what changed of a cloud's offers. An offer counts once a market.
+// Diff is what changed in a cloud's offers. An offer counts once per market.
 type Diff struct {
 	New     int      `json:"new"`
 	Gone    int      `json:"gone"`
 	Dearer  int      `json:"dearer"`
 	Cheaper int      `json:"cheaper"`
-	Largest []Change `json:"largest,omitempty"` // of prices, by their share, the largest first
+	Largest []Change `json:"largest,omitempty"` // the largest relative price changes, largest first
 }
 
-// Change is another price, USD per hour.
+// Change is a changed price, in USD per hour.
 type Change struct {
 	Offer  string  `json:"offer"` // its ID, with the market
 	WasUSD float64 `json:"wasUSD"`
 	USD    float64 `json:"usd"`
 }
 
-// Share is by what part of what it was a price has risen; below 0 it has fallen.
+// Share is the relative change of the price: 0.1 is a rise by 10%, below 0 is a fall.
 func (c Change) Share() float64 { return c.USD/c.WasUSD - 1 }
 
-// All asks one cloud after the other, each over what the one before left, and says what changed. One that fails, or
-// whose list cannot be read, keeps what was known of it. It fails with ErrNobody when none answered, and with the
-// context's error when that ended.
+// All refreshes the sources one after the other, each on top of the result of the one before, and reports what
+// changed. A cloud that fails, or whose list cannot be read, keeps its old offers. All fails with ErrNobody if no
+// cloud answered, and with the context's error when that ends.
 func All(ctx context.Context, s driver.Snapshots, now func() time.Time, sources []Source) ([]Report, error) {
 	var reports []Report
 	answered := 0
@@ -96,13 +96,13 @@ func one(ctx context.Context, s driver.Snapshots, source Source, r *Report) erro
 	return nil
 }
 
-// mostChanges are the prices that a difference names.
+// mostChanges is the maximum number of price changes that a Diff lists.
 const mostChanges = 10
 
-// leastChange is the share of a price below which it did not change: catalogues have digits that clouds do not.
+// leastChange is the smallest relative price change that counts: catalogues store more digits than clouds do.
 const leastChange = 1e-6
 
-// Compare says what changed of a cloud's offers from one catalogue to another.
+// Compare returns what changed in a cloud's offers from one catalogue to another.
 func Compare(before, after *catalog.Catalog, cloud string) (d Diff) {
 	of := func(o *catalog.Offer) bool { return o.Cloud == cloud }
 	was, is := prices(before, of), prices(after, of)
@@ -134,10 +134,10 @@ func Compare(before, after *catalog.Catalog, cloud string) (d Diff) {
 	return d
 }
 
-// factor is how far a price is from what it was, alike for twice and for half of it.
+// factor measures how far a price moved; doubling and halving give the same value.
 func factor(c Change) float64 { return math.Abs(math.Log(c.USD / c.WasUSD)) }
 
-// prices are those of offers on each market, by ID.
+// prices returns the prices of the matching offers on each market, by ID.
 func prices(c *catalog.Catalog, of func(*catalog.Offer) bool) map[string]float64 {
 	all := map[string]float64{}
 	for _, o := range Collect(c, of) {
@@ -151,7 +151,7 @@ func prices(c *catalog.Catalog, of func(*catalog.Offer) bool) map[string]float64
 	return all
 }
 
-// Part returns the snapshot of one cloud's offers alone.
+// Part returns a snapshot with only one cloud's offers.
 func Part(ctx context.Context, s driver.Snapshots, cloud string) (*driver.Memory, error) {
 	last, _, err := Last(ctx, s, nil)
 	if err != nil {
@@ -165,7 +165,7 @@ func Part(ctx context.Context, s driver.Snapshots, cloud string) (*driver.Memory
 	return m, Save(ctx, m, part)
 }
 
-// Merge puts one cloud's offers, as a snapshot has them, in the place of those that another has.
+// Merge replaces one cloud's offers in snapshot s by those of snapshot part.
 func Merge(ctx context.Context, s, part driver.Snapshots, cloud string) error {
 	data, _, err := part.Get(ctx, "")
 	if err != nil {
@@ -187,7 +187,7 @@ func Merge(ctx context.Context, s, part driver.Snapshots, cloud string) error {
 		}
 	}
 	if len(offers) == 0 {
-		return fmt.Errorf("%w: cloud %s sends a catalogue without an offer of its own", catalog.ErrBadSnapshot, cloud)
+		return fmt.Errorf("%w: cloud %s sends a catalogue without any of its own offers", catalog.ErrBadSnapshot, cloud)
 	}
 	next, err := last.Replace(of, offers)
 	if err != nil {

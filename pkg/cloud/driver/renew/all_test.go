@@ -16,7 +16,7 @@ func offer(cloud, kind string, usd, spot float64) catalog.Offer {
 	return catalog.Offer{Cloud: cloud, Region: "r", InstanceType: kind, VCPU: 2, MemoryGiB: 4, OnDemandUSD: usd, SpotUSD: spot, HasSpot: spot > 0}
 }
 
-// selling is a source that sells these offers from now on.
+// selling is a source that sells exactly these offers.
 func selling(t *testing.T, cloud string, offers ...catalog.Offer) renew.Source {
 	return renew.Source{Cloud: cloud, Refresh: func(ctx context.Context, s driver.Snapshots) (driver.Refreshed, error) {
 		last, _, err := renew.Last(ctx, s, nil)
@@ -37,7 +37,7 @@ func failing(cloud, words string) renew.Source {
 	}}
 }
 
-// shelf has little in it, as a whole catalogue takes a second to write.
+// shelf is a small catalogue, because writing the whole one takes a second.
 func shelf(t *testing.T) *driver.Memory {
 	t.Helper()
 	all, err := catalog.Default()
@@ -66,7 +66,7 @@ func known(t *testing.T, s driver.Snapshots, cloud string) map[string]catalog.Of
 	return renew.Collect(last, func(o *catalog.Offer) bool { return o.Cloud == cloud })
 }
 
-func TestWhatChangedIsSaidAndACloudThatIsDownKeepsWhatWasKnown(t *testing.T) {
+func TestAllReportsChangesAndKeepsOffersOfFailedCloud(t *testing.T) {
 	s := shelf(t)
 	first := []renew.Source{
 		selling(t, "gcp", offer("gcp", "same", 1, 0.5), offer("gcp", "dearer", 1, 0), offer("gcp", "cheaper", 2, 0.4), offer("gcp", "gone", 3, 0)),
@@ -93,14 +93,14 @@ func TestWhatChangedIsSaidAndACloudThatIsDownKeepsWhatWasKnown(t *testing.T) {
 		t.Errorf("lambda: %+v", l)
 	}
 	if left := known(t, s, "lambda"); len(left) != 1 {
-		t.Errorf("of lambda is known %v", left)
+		t.Errorf("lambda offers: %v", left)
 	}
 	if _, err := renew.All(t.Context(), s, now, []renew.Source{failing("gcp", "down"), failing("lambda", "down")}); !errors.Is(err, renew.ErrNobody) {
-		t.Errorf("nobody answered: %v", err)
+		t.Errorf("no cloud answered: %v", err)
 	}
 }
 
-func TestACloudsPartTravelsAlone(t *testing.T) {
+func TestPartAndMergeTouchOneCloud(t *testing.T) {
 	s := shelf(t)
 	before := len(known(t, s, "aws"))
 	part, err := renew.Part(t.Context(), s, "gcp")
@@ -124,6 +124,6 @@ func TestACloudsPartTravelsAlone(t *testing.T) {
 		t.Errorf("nonsense: %v", err)
 	}
 	if err := renew.Merge(t.Context(), s, part, "lambda"); !errors.Is(err, catalog.ErrBadSnapshot) {
-		t.Errorf("another cloud's: %v", err)
+		t.Errorf("merged another cloud's part: %v", err)
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
 
-// Left is what of capacity that an account has may be planned on: not what others use up, and no commitment of which
-// nobody knows what it covers.
+// Left returns the reserved capacity that can be planned on. It omits capacity that others use up, and commitments with
+// unknown coverage.
 func Left(all []catalog.Reserved) (left []catalog.Reserved) {
 	for _, r := range all {
 		r.Total = apitypes.Amount{}
@@ -20,7 +20,7 @@ func Left(all []catalog.Reserved) (left []catalog.Reserved) {
 	return left
 }
 
-// Reported is capacity that an account has as a check shows it, used up or not.
+// Reported converts the capacity that an account has, used up or not, for the report of a check.
 func Reported(all []catalog.Reserved) (told []driver.Reserved) {
 	for i := range all {
 		r := &all[i]
@@ -37,10 +37,10 @@ func Reported(all []catalog.Reserved) (told []driver.Reserved) {
 	return told
 }
 
-// Owned says what an account has already, and what stands in the way of saying all of it.
+// Owned returns the capacity that an account already has, and the problems that kept it from finding all of it.
 type Owned func(ctx context.Context) ([]driver.Reserved, []driver.Lack)
 
-// Owning is a checker that says as well what the account has already.
+// Owning returns a checker that also reports the capacity that the account already has.
 func Owning(c driver.Checker, owned Owned) driver.Checker { return owning{c, owned} }
 
 type owning struct {
@@ -52,7 +52,7 @@ type owning struct {
 func (o owning) Check(ctx context.Context) (driver.Report, error) {
 	r, err := o.Checker.Check(ctx)
 	for _, l := range r.Missing {
-		if l.Fatal { // who cannot buy has other worries, and the calls would be refused as well
+		if l.Fatal { // an account that cannot buy has bigger problems, and the cloud would refuse these calls as well
 			return r, err
 		}
 	}

@@ -1,4 +1,4 @@
-// Package renew is what refreshes of the catalogue have in common: what they merge over, and where they keep the
+// Package renew is what refreshes of the catalogue share: the snapshot they start from and where they write the
 // result. It links the catalogue, which drivers do not.
 package renew
 
@@ -12,8 +12,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
 
-// Last returns the last snapshot, and the catalogue that was shipped, base or else the one in the binary: that one is
-// the last, too, where there is no snapshot or none that can be read.
+// Last returns the last snapshot and the shipped catalogue, which is base or, if that is nil, the one in the binary.
+// Without a readable snapshot, last is the shipped catalogue too.
 func Last(ctx context.Context, s driver.Snapshots, base *catalog.Catalog) (last, shipped *catalog.Catalog, err error) {
 	if shipped = base; shipped == nil {
 		if shipped, err = catalog.Default(); err != nil {
@@ -39,7 +39,7 @@ func Save(ctx context.Context, s driver.Snapshots, next *catalog.Catalog) error 
 	return s.Put(ctx, out.Bytes())
 }
 
-// Collect returns the offers of a catalogue that are asked for, by ID.
+// Collect returns the matching offers of a catalogue by ID.
 func Collect(c *catalog.Catalog, of func(*catalog.Offer) bool) map[string]catalog.Offer {
 	found := map[string]catalog.Offer{}
 	for o := range c.All() {

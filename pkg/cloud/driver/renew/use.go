@@ -4,8 +4,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 )
 
-// Use takes what a machine of others (REGION/TYPE) takes of the first of some plans of USD an hour that covers it and
-// is not used up. What a plan covers in part only uses it up, and is not looked for in the next one.
+// Use deducts a machine of another user (what is REGION/TYPE) from the first savings plan, counted in USD an hour,
+// that covers it and is not used up. A plan that covers only part of the machine is used up; the rest is not deducted
+// from the next plan.
 func Use(plans []*catalog.Reserved, what string) {
 	for _, p := range plans {
 		takes, ok := p.Commitment.Takes[what]

@@ -17,8 +17,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/gcp"
 )
 
-// family is the machine family that a type of commitment is for; empty is one of which nothing is planned: those with
-// accelerators or disks of their own, and the memory-optimised ones that two families share.
+// family returns the machine family that a type of commitment is for. It is empty for commitments that are not
+// planned on: those with accelerators or disks, and memory-optimised ones that two families share.
 func family(commitment string) string {
 	switch commitment {
 	case "GENERAL_PURPOSE":
@@ -34,8 +34,8 @@ func family(commitment string) string {
 	return ""
 }
 
-// committable says whether all that a machine costs may be paid by vCPUs and memory that are committed to: not that of
-// shared-core machines, nor local disks and accelerators that come with the type.
+// committable reports whether commitments to vCPUs and memory can pay for the whole machine. They do not pay for
+// shared-core machines, or for local disks and accelerators that come with the type.
 func committable(machine string) bool {
 	return !slices.Contains([]string{"e2-micro", "e2-small", "e2-medium", "f1-micro", "g1-small"}, machine) &&
 		!strings.HasSuffix(machine, "lssd")
@@ -46,10 +46,10 @@ func familyOf(machine string) string {
 	return name
 }
 
-// Committed reads what vCPUs and memory of machine families in regions the project has committed itself to use, of a
-// catalogue that knows what these machines have. What is in use by others is not counted: their machines, but not those
-// on the spot, and all that is reserved, as Google has commitments pay for reservations whether they are used or not.
-// Machines of the deployment are the broker's own count. Of projects that share a commitment only this one is asked.
+// Committed reads which vCPUs and memory of machine families in regions the project has committed to use. The
+// catalogue known provides the sizes of machines. What others use is deducted: their on-demand machines, and all
+// reservations, because Google lets commitments pay for reservations whether or not they are used. The broker itself
+// counts this deployment's machines. If several projects share a commitment, only the use by this one is deducted.
 //
 // Source: Compute Engine documentation, "Resource-based committed use discounts".
 func Committed(ctx context.Context, c *gcp.Cloud, s *compute.Service, known *catalog.Catalog,
@@ -92,7 +92,7 @@ func Committed(ctx context.Context, c *gcp.Cloud, s *compute.Service, known *cat
 // place is a family of machines in a region.
 type place struct{ region, family string }
 
-// commitments are those in force, with what they are to altogether.
+// commitments returns the active commitments by family and region, with their total amounts.
 func commitments(ctx context.Context, c *gcp.Cloud, s *compute.Service, now time.Time,
 ) (map[place]*catalog.Reserved, error) {
 	found := map[place]*catalog.Reserved{}
@@ -126,7 +126,7 @@ func commitments(ctx context.Context, c *gcp.Cloud, s *compute.Service, now time
 	return found, err
 }
 
-// amount is what a commitment is to; memory is in MB there.
+// amount returns the total of a commitment's resources; memory is in MB there.
 func amount(resources []*compute.ResourceCommitment) (sum apitypes.Amount) {
 	for _, r := range resources {
 		switch r.Type {
@@ -139,7 +139,7 @@ func amount(resources []*compute.ResourceCommitment) (sum apitypes.Amount) {
 	return sum
 }
 
-// custom is the size of a machine type of one's own: FAMILY-custom-VCPUS-MB, without a family for n1.
+// custom returns the size of a custom machine type: FAMILY-custom-VCPUS-MB, without FAMILY for n1.
 func custom(machine string) (size apitypes.Amount) {
 	_, rest, ok := strings.Cut(machine, "custom-")
 	parts := strings.Split(rest, "-")
@@ -151,11 +151,11 @@ func custom(machine string) (size apitypes.Amount) {
 	return apitypes.Amount{MilliVCPU: 1000 * vcpu, MiB: mib}
 }
 
-// machine is a type in a region.
+// machine is a machine type in a region.
 type machine struct{ region, machine string }
 
-// inUse are how many machines take of commitments, without those of this deployment: what is reserved, and what runs
-// beside that.
+// inUse counts what uses commitments, without this deployment's machines: reservations, and the machines that run
+// outside them.
 func inUse(ctx context.Context, c *gcp.Cloud, s *compute.Service) (map[machine]int, error) {
 	used := map[machine]int{}
 	err := s.Reservations.AggregatedList(c.Project()).MaxResults(500).Pages(ctx,
@@ -180,13 +180,13 @@ func inUse(ctx context.Context, c *gcp.Cloud, s *compute.Service) (map[machine]i
 	return used, err
 }
 
-// paid says whether a machine is billed at the price on demand.
+// paid reports whether a machine is billed at the on-demand price.
 func paid(i *compute.Instance) bool {
 	spot := i.Scheduling != nil && (i.Scheduling.Preemptible || i.Scheduling.ProvisioningModel == "SPOT")
 	return !spot && slices.Contains([]string{"PROVISIONING", "STAGING", "RUNNING", "REPAIRING"}, i.Status)
 }
 
-// withCommitted puts what the project has committed itself to in the place of what was known of it.
+// withCommitted replaces the catalogue's commitments by the project's current ones.
 func (r *Refresher) withCommitted(ctx context.Context, s *compute.Service, base *catalog.Catalog,
 	now time.Time) (*catalog.Catalog, error) {
 	found, err := Committed(ctx, r.Cloud, s, base, now)

@@ -12,7 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/gcp"
 )
 
-// Owned says what the project has already, used up or not.
+// Owned returns the capacity that the project already has, used up or not.
 func Owned(ctx context.Context, c *gcp.Cloud) ([]driver.Reserved, []driver.Lack) {
 	unknown := func(what string, err error) []driver.Lack {
 		return []driver.Lack{c.Unknown(what, err)}

@@ -16,16 +16,16 @@ import (
 // computeEngine is the service in the price list (Cloud Billing documentation, "Get Google Cloud pricing information").
 const computeEngine = "services/6F81-5844-456A"
 
-// Part is one line of the price list that machines are made of: a processor or a GiB of memory of a family, or a GPU.
+// Part is a line of the price list for a part of machines: a processor or a GiB of memory of a family, or a GPU.
 type Part struct {
-	Family  string // n2; of a GPU its canonical name
+	Family  string // n2; for a GPU its canonical name
 	Kind    string // core, ram, gpu
 	Market  catalog.Market
 	Regions []string
 	USD     float64 // per hour
 }
 
-// Prices are what the parts of machines cost in each region. The nil one knows none.
+// Prices are the prices of machine parts in each region. A nil Prices has none.
 type Prices struct {
 	usd map[priced]float64
 }
@@ -60,13 +60,13 @@ func (r *Refresher) prices(ctx context.Context) (*Prices, error) {
 func (p *Prices) add(part Part) {
 	for _, region := range part.Regions {
 		k := priced{region, part.Family, part.Kind, part.Market}
-		// Of a family there are cheaper lines for what is committed or sole-tenant, which have other words; two lines
-		// of the same words are of two lists, and the dearer one is charged.
+		// Lines for commitments and sole tenancy are cheaper but have other descriptions. Two lines with the same
+		// description are from two lists, and the more expensive one is charged.
 		p.usd[k] = max(p.usd[k], part.USD)
 	}
 }
 
-// words are how lines of the list name parts: "N2 Instance Core running in Iowa", "Spot Preemptible E2 Instance Ram
+// Patterns of the descriptions of parts: "N2 Instance Core running in Iowa", "Spot Preemptible E2 Instance Ram
 // running in Iowa", "Nvidia L4 GPU attached to Spot Preemptible VMs running in Iowa".
 var (
 	machineLine = regexp.MustCompile(`^(?:Spot Preemptible )?([A-Z][0-9]+[A-Z]?)(?: AMD| Arm| Predefined)? Instance ` +
@@ -76,10 +76,10 @@ var (
 		`(?:Spot )?Preemptible VMs )?running in `)
 )
 
-// maxUSD bounds what is believed to be the price of an hour.
+// maxUSD is the highest plausible price of an hour.
 const maxUSD = 1000
 
-// ParseSku reads a line of the price list: one that machines are made of, by the hour, in USD. Others are not ok.
+// ParseSku reads a line of the price list. ok is false unless it is the hourly price of a machine part in USD.
 func ParseSku(s *billing.Sku) (p Part, ok bool) {
 	if s == nil || s.Category == nil || s.Category.ResourceFamily != "Compute" {
 		return p, false
@@ -110,7 +110,7 @@ func ParseSku(s *billing.Sku) (p Part, ok bool) {
 	return p, ok && len(p.Regions) > 0
 }
 
-// hourly is the price of a part for an hour.
+// hourly returns the price of a part for an hour.
 func hourly(s *billing.Sku, kind string) (float64, bool) {
 	if len(s.PricingInfo) == 0 {
 		return 0, false
@@ -131,10 +131,10 @@ func hourly(s *billing.Sku, kind string) (float64, bool) {
 	return usd, usd > 0 && usd < maxUSD && !math.IsNaN(usd)
 }
 
-// classes of machine types that are made of whole processors; types with a shared one have other rules.
+// classes are classes of machine types with whole processors; types with shared processors are priced differently.
 var classes = []string{"standard", "highmem", "highcpu", "highgpu", "ultragpu", "megagpu"}
 
-// Machine is what an hour of a machine costs, where all its parts have a price.
+// Machine returns the price of an hour of a machine; ok is false if a part has no price.
 func (p *Prices) Machine(o *catalog.Offer, m catalog.Market) (usd float64, ok bool) {
 	if p == nil {
 		return 0, false

@@ -10,8 +10,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 )
 
-// limits are a project's quotas, by region and metric; those of all regions together have no region. What is missing is
-// not known.
+// limits are a project's quotas, by region and metric; quotas for all regions together have an empty region. A
+// missing quota is unknown.
 type limits map[string]map[string]float64
 
 func (r *Refresher) limits(ctx context.Context, s *compute.Service) (limits, error) {
@@ -45,8 +45,8 @@ var gpuMetrics = map[string]string{
 	"H100": "NVIDIA_H100_GPUS",
 }
 
-// room is how much of a metric a machine may have on a market; known is false where nobody says. Spot machines count
-// against a quota of their own, and where that is 0 against the common one.
+// room returns the quota of a metric for a machine on a market; known is false if there is none. Spot machines have a
+// separate quota; if that is 0, they count against the common one.
 func (l limits) room(region, metric string, m catalog.Market) (limit float64, known bool) {
 	if v, ok := l[region]["PREEMPTIBLE_"+metric]; m == catalog.Spot && ok && v > 0 {
 		return v, true
@@ -55,7 +55,7 @@ func (l limits) room(region, metric string, m catalog.Market) (limit float64, kn
 	return limit, known
 }
 
-// fits says whether the project may hold one machine of an offer.
+// fits reports whether the project may have one machine of an offer.
 func (l limits) fits(o *catalog.Offer, m catalog.Market) bool {
 	if o.Accelerator != "" {
 		if all, known := l[""]["GPUS_ALL_REGIONS"]; known && all < o.AcceleratorCount {
@@ -69,14 +69,14 @@ func (l limits) fits(o *catalog.Offer, m catalog.Market) bool {
 	family, _, _ := strings.Cut(o.InstanceType, "-")
 	for _, metric := range []string{strings.ToUpper(family) + "_CPUS", "CPUS"} {
 		if n, known := l.room(o.Region, metric, m); known {
-			return n >= o.VCPU // a family with a quota of its own does not count against the common one
+			return n >= o.VCPU // a family with a separate quota does not count against the common one
 		}
 	}
 	return true
 }
 
-// within takes out what the project cannot buy one of: the spot side of an offer, or all of it. Where a quota is only
-// used up now the launch will tell.
+// within removes what the project cannot buy even once: the spot side of an offer, or the whole offer. If a quota is
+// only used up at present, the launch reports it.
 func (l limits) within(offers []catalog.Offer) (kept []catalog.Offer, dropped int) {
 	kept = slices.DeleteFunc(slices.Clone(offers), func(o catalog.Offer) bool {
 		if l.fits(&o, catalog.OnDemand) || o.HasSpot && l.fits(&o, catalog.Spot) {

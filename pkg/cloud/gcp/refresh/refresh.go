@@ -1,13 +1,13 @@
-// Package refresh renews what the catalogue knows of Google Cloud: which machine types each zone sells, what they cost
-// on demand and on the spot, and what the project may hold (intercloud-broker paper, §4.2: "the catalog is updated by
+// Package refresh renews the catalogue's part for Google Cloud: which machine types each zone sells, their on-demand
+// and spot prices, and what the project may have (intercloud-broker paper, §4.2: "the catalog is updated by
 // cloud-specific tools").
 //
-// Google sells processors, memory and GPUs, each at a price a region; a machine costs what its parts do. Where that is
-// far from what was known, something is not understood, and what was known stays. TPUs stay as they are.
+// Google sells processors, memory and GPUs, each at a regional price; a machine costs the sum of its parts. If a sum
+// is far from the known price, the price list was probably misunderstood, and the known price stays. TPUs are not
+// renewed.
 //
-// It stands apart from the driver so that functions which only buy machines do not link the price list and the
-// catalogue. What a service does not answer, or says in a way that cannot be read, stays as it was, and the result says
-// so.
+// It is separate from the driver, so that functions which only buy machines do not link the price list and the
+// catalogue. If a service does not answer, or its answer cannot be read, the old data stays, and the result lists it.
 package refresh
 
 import (
@@ -29,29 +29,30 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/gcp"
 )
 
-// Refresher renews the part of a catalogue that is Google's.
+// Refresher renews the Google part of a catalogue.
 type Refresher struct {
 	Cloud *gcp.Cloud
-	Log   *slog.Logger // nothing is told when nil
+	Log   *slog.Logger // nil discards
 }
 
-// Result says what a refresh found.
+// Result describes a refresh.
 type Result struct {
-	Regions   []string // that were renewed
-	Offers    int      // of Google in those regions
+	Regions   []string // regions that were renewed
+	Offers    int      // Google's offers in those regions
 	OnDemand  int      // on-demand prices that were renewed
 	Spot      int      // spot prices that were renewed
 	New, Gone int      // offers
 	Dropped   int      // offers, or their spot side, beyond the project's quotas
-	Doubted   int      // prices that were far from those known, which stay
-	Kept      []string // what stays as it was, and why
+	Doubted   int      // prices that were not believed, because they are far from the known ones
+	Kept      []string // the parts that were not renewed, and why
 }
 
-// readWithin bounds a source.
+// readWithin limits the time of a refresh.
 const readWithin = 5 * time.Minute
 
-// Refresh reads what Google sells, and returns last with it in place of what it knew; shipped is the catalogue in the
-// binary, which knows what could not be bought for a while. It fails only where Google does not say what it sells.
+// Refresh reads what Google sells, and returns last with its Google part replaced. shipped is the catalogue in the
+// binary, which has offers that could not be bought for a while. It fails only if Google does not list its machine
+// types.
 func (r *Refresher) Refresh(ctx context.Context, shipped, last *catalog.Catalog) (*catalog.Catalog, Result, error) {
 	var res Result
 	log := r.Log
@@ -73,7 +74,7 @@ func (r *Refresher) Refresh(ctx context.Context, shipped, last *catalog.Catalog)
 	}
 	keep := func(what string, err error) {
 		res.Kept = append(res.Kept, fmt.Sprintf("%s: %v", what, gcp.Typed(err)))
-		log.Warn("stays as it was", "cloud", gcp.Name, "what", what, "err", err)
+		log.Warn("part of the catalogue not renewed", "cloud", gcp.Name, "what", what, "err", err)
 	}
 	list, err := r.prices(ctx)
 	if err != nil {
@@ -81,7 +82,7 @@ func (r *Refresher) Refresh(ctx context.Context, shipped, last *catalog.Catalog)
 	}
 	attachable, err := r.attachable(ctx, s)
 	if err != nil {
-		keep("what is attached", err)
+		keep("attachable accelerators", err)
 	}
 	limits, err := r.limits(ctx, s)
 	if err != nil {
@@ -122,7 +123,7 @@ func (r *Refresher) Refresh(ctx context.Context, shipped, last *catalog.Catalog)
 	return next, res, nil
 }
 
-// types are what is sold, by region, zone and name.
+// types are the machine types that are sold, by region, zone and name.
 type types map[string]map[string]map[string]*compute.MachineType
 
 func (r *Refresher) sold(ctx context.Context, s *compute.Service) (types, error) {
@@ -157,7 +158,7 @@ func (r *Refresher) sold(ctx context.Context, s *compute.Service) (types, error)
 	return all, err
 }
 
-// attachable are the accelerators that zones attach, by zone and canonical name; nil is not known.
+// attachable returns the accelerators that can be attached, by zone and canonical name; nil is unknown.
 func (r *Refresher) attachable(ctx context.Context, s *compute.Service) (map[string]map[string]bool, error) {
 	all := map[string]map[string]bool{}
 	err := s.AcceleratorTypes.AggregatedList(r.Cloud.Project()).MaxResults(500).Pages(ctx,
@@ -189,8 +190,8 @@ type merger struct {
 	res        *Result
 }
 
-// merge is what is sold now: as it was known, at the prices that were read. A type that is new in a zone is as in the
-// region's other zones; one that is nowhere known is made of what Google says of it, where it has its price.
+// merge returns the offers that are sold now: known ones at the prices just read. A type that is new in a zone is
+// copied from the region's other zones; a type that is new everywhere is made from Google's facts, if it has a price.
 func (m *merger) merge(known map[string]catalog.Offer) []catalog.Offer {
 	type at struct{ region, zone, name string }
 	here, elsewhere := map[at][]catalog.Offer{}, map[at]catalog.Offer{}
@@ -226,7 +227,7 @@ func (m *merger) merge(known map[string]catalog.Offer) []catalog.Offer {
 	return offers
 }
 
-// fresh is an offer that was not known in its zone.
+// fresh returns an offer that was unknown in its zone.
 func (m *merger) fresh(region, zone string, t *compute.MachineType, like catalog.Offer) (catalog.Offer, bool) {
 	if like.InstanceType != "" {
 		like.Zone = zone
@@ -251,7 +252,7 @@ func (m *merger) fresh(region, zone string, t *compute.MachineType, like catalog
 	return o, ok && o.VCPU > 0
 }
 
-// doubtful is how many times dearer or cheaper than it was a price is not believed to be.
+// doubtful is the factor from which a price change is not believed.
 const doubtful = 2
 
 // price renews the prices of an offer.
@@ -259,7 +260,7 @@ func (m *merger) price(o *catalog.Offer) {
 	if usd, ok := m.prices.Machine(o, catalog.OnDemand); ok {
 		if usd > doubtful*o.OnDemandUSD || usd < o.OnDemandUSD/doubtful {
 			m.res.Doubted++
-			return // of a machine whose parts are not understood the spot price would not be either
+			return // if a machine's parts are misunderstood, so is its spot price
 		}
 		o.OnDemandUSD = usd
 		m.res.OnDemand++

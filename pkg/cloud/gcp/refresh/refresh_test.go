@@ -20,7 +20,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/gcp/refresh"
 )
 
-// line is one of the price list, as the Cloud Billing API writes it, cut to what matters.
+// line is a line of the price list in the Cloud Billing API's format, without the fields that are not used.
 const line = `{"name":"services/6F81-5844-456A/skus/%[1]s","skuId":"%[1]s","description":%[2]q,
 "category":{"serviceDisplayName":"Compute Engine","resourceFamily":"Compute","resourceGroup":"CPU","usageType":%[3]q},
 "serviceRegions":["us-central1"],"pricingInfo":[{"summary":"","pricingExpression":{"usageUnit":%[4]q,"displayQuantity":1,
@@ -37,7 +37,7 @@ func list(skus ...string) json.RawMessage {
 	return json.RawMessage(`{"skus":[` + strings.Join(skus, ",") + `]}`)
 }
 
-// prices are what Google publishes of e2 and n1 in Iowa, with processors a tenth dearer than they were.
+// prices is a price list for e2 and n1 in Iowa, with processors 10% more expensive than in the catalogue.
 func prices() []json.RawMessage {
 	return []json.RawMessage{
 		list(sku("E2 Instance Core running in Americas", "OnDemand", "h", 0.024),
@@ -49,7 +49,7 @@ func prices() []json.RawMessage {
 		list(sku("N1 Predefined Instance Core running in Americas", "OnDemand", "h", 0.0347),
 			sku("N1 Predefined Instance Ram running in Americas", "OnDemand", "GiBy.h", 0.0046),
 			sku("Nvidia Tesla V100 GPU running in Americas", "OnDemand", "h", 2.6),
-			sku("G2 Instance Core running in Americas", "OnDemand", "h", 9), // not to be believed
+			sku("G2 Instance Core running in Americas", "OnDemand", "h", 9), // implausible
 			sku("G2 Instance Ram running in Americas", "OnDemand", "GiBy.h", 9),
 			sku("Nvidia L4 GPU running in Americas", "OnDemand", "h", 9)),
 	}
@@ -73,7 +73,7 @@ func newWorld(t *testing.T, skus []json.RawMessage) *world {
 	t.Cleanup(func() {
 		server.Close()
 		for _, f := range emulator.Faults() {
-			t.Errorf("not as Google describes it: %s", f)
+			t.Errorf("not as in Google's documentation: %s", f)
 		}
 	})
 	base, err := catalog.Default()
@@ -110,7 +110,7 @@ func lookup(t *testing.T, c *catalog.Catalog, id string) catalog.Offer {
 	return m.Offer
 }
 
-func TestPricesAreThoseOfTheParts(t *testing.T) {
+func TestRefreshSumsPartPrices(t *testing.T) {
 	w := newWorld(t, prices())
 	next, res := w.refresh()
 	e2 := lookup(t, next, "gcp/us-central1/us-central1-a/e2-standard-2")
@@ -123,7 +123,7 @@ func TestPricesAreThoseOfTheParts(t *testing.T) {
 	}
 	g2 := "gcp/us-central1/us-central1-a/g2-standard-8"
 	if was, is := lookup(t, w.base, g2), lookup(t, next, g2); is.OnDemandUSD != was.OnDemandUSD || res.Doubted == 0 {
-		t.Errorf("a price of %g is believed, which was %g; %d doubted", is.OnDemandUSD, was.OnDemandUSD, res.Doubted)
+		t.Errorf("a price of %g instead of %g was believed; %d doubted", is.OnDemandUSD, was.OnDemandUSD, res.Doubted)
 	}
 	if !slices.Equal(res.Regions, []string{"us-central1"}) || len(res.Kept) != 0 || res.OnDemand == 0 || res.Spot == 0 {
 		t.Errorf("%+v", res)
@@ -135,19 +135,19 @@ func TestPricesAreThoseOfTheParts(t *testing.T) {
 	}
 }
 
-func TestWhatAZoneSellsNoMoreIsGone(t *testing.T) {
+func TestRefreshDropsUnsoldTypes(t *testing.T) {
 	w := newWorld(t, prices())
 	w.gce.Unsell("us-central1-a", "n1-standard-8")
 	next, res := w.refresh()
 	for _, id := range []string{"gcp/us-central1/us-central1-a/n1-standard-8", "gcp/us-central1/us-central1-a/n1-standard-8+V100:1"} {
 		if o, err := next.Lookup(id); err == nil {
-			t.Errorf("%+v is still there", o)
+			t.Errorf("%+v still exists", o)
 		}
 	}
 	if res.Gone < 2 {
 		t.Errorf("%+v", res)
 	}
-	// and comes back from the shipped catalogue when it is sold again
+	// it comes back from the shipped catalogue when it is sold again
 	again := newWorld(t, prices())
 	back, _, err := again.r.Refresh(t.Context(), again.base, next)
 	if err != nil {
@@ -156,8 +156,8 @@ func TestWhatAZoneSellsNoMoreIsGone(t *testing.T) {
 	lookup(t, back, "gcp/us-central1/us-central1-a/n1-standard-8+V100:1")
 }
 
-// A source that is down, or that nobody can read, leaves what was known, and says so.
-func TestWhatIsNotAnsweredStays(t *testing.T) {
+// If a source is down or unreadable, the old data stays, and Kept lists it.
+func TestRefreshKeepsDataOfFailedSources(t *testing.T) {
 	const id = "gcp/us-central1/us-central1-a/e2-standard-2"
 	for name, c := range map[string]struct {
 		spoil func(*world)
@@ -174,7 +174,7 @@ func TestWhatIsNotAnsweredStays(t *testing.T) {
 		}, nil, "quotas: "},
 		"attached": {func(w *world) {
 			w.gce.Refuse("compute.acceleratorTypes.aggregatedList", gce.Fault{Code: 503, Reason: "backendError", Message: "oops"})
-		}, nil, "what is attached: "},
+		}, nil, "attachable accelerators: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, c.skus)
@@ -192,25 +192,25 @@ func TestWhatIsNotAnsweredStays(t *testing.T) {
 	w := newWorld(t, prices())
 	w.gce.Disable("compute.googleapis.com", true)
 	if next, _, err := w.r.Refresh(t.Context(), w.base, w.base); err == nil || next != nil {
-		t.Error("nobody said what is sold")
+		t.Error("a refresh without machine types succeeded")
 	}
 }
 
-func TestWhatTheProjectMayNotHoldIsLeftOut(t *testing.T) {
+func TestRefreshDropsOffersBeyondQuota(t *testing.T) {
 	w := newWorld(t, nil)
 	w.gce.SetQuota("us-central1", "CPUS", 4)
 	w.gce.SetQuota("us-central1", "PREEMPTIBLE_CPUS", 8)
 	w.gce.SetQuota("", "GPUS_ALL_REGIONS", 0)
 	next, res := w.refresh()
 	if _, err := next.Lookup("gcp/us-central1/us-central1-a/n1-standard-16"); err == nil || res.Dropped == 0 {
-		t.Errorf("16 processors of 4; %+v", res)
+		t.Errorf("an offer of 16 processors with a quota of 4; %+v", res)
 	}
 	if _, err := next.Lookup("gcp/us-central1/us-central1-a/n1-standard-8+V100:1"); err == nil {
-		t.Error("a GPU of none")
+		t.Error("a GPU offer without a GPU quota")
 	}
 	lookup(t, next, "gcp/us-central1/us-central1-a/e2-standard-4")
 	if o := lookup(t, next, "gcp/us-central1/us-central1-a/n1-standard-8"); !o.HasSpot {
-		t.Errorf("its spot side fits: %+v", o)
+		t.Errorf("the spot side fits into the quota: %+v", o)
 	}
 }
 

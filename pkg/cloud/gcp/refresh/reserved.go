@@ -15,10 +15,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/gcp"
 )
 
-// Reserved reads what capacity the project has already: reservations of machine types in zones. They are paid for
-// whether they are used or not, so one more machine costs nothing on the margin. Machines of others that run on one are
-// not counted; those of this deployment are. One with accelerators that are attached, local disks or a platform of its
-// own fits no machine that is launched here.
+// Reserved reads the capacity that the project already has: reservations of machine types in zones. They are paid for
+// whether or not they are used, so using them costs nothing extra. Capacity that machines of others use is deducted;
+// capacity that this deployment's machines use is not. Reservations with attached accelerators, local disks or a CPU
+// platform are skipped, because no machine launched here fits them.
 //
 // Source: Compute Engine documentation, "Consume reserved zonal resources".
 func Reserved(ctx context.Context, c *gcp.Cloud, s *compute.Service) (all []catalog.Reserved, err error) {
@@ -46,7 +46,7 @@ func Reserved(ctx context.Context, c *gcp.Cloud, s *compute.Service) (all []cata
 
 func region(zone string) string { return zone[:max(strings.LastIndexByte(zone, '-'), 0)] }
 
-// reserved is a reservation as the catalogue has it; ok is false for one that is of no use here.
+// reserved converts a reservation for the catalogue; ok is false for one that is of no use here.
 func reserved(zone string, r *compute.Reservation, ours int) (one catalog.Reserved, ok bool) {
 	specific := r.SpecificReservation
 	if r.Status != "READY" || specific == nil || specific.InstanceProperties == nil {
@@ -68,8 +68,8 @@ func reserved(zone string, r *compute.Reservation, ours int) (one catalog.Reserv
 	return one, true
 }
 
-// consumed are how many machines of this deployment run on each reservation, by zone/name. Where a machine takes what
-// fits it, Google says which it has taken.
+// consumed counts this deployment's machines on each reservation, by zone/name. For an open reservation, Google
+// reports which machines it has taken.
 func consumed(ctx context.Context, c *gcp.Cloud, s *compute.Service) (map[string]int, error) {
 	ours := map[string]int{}
 	err := eachInstance(ctx, c, s, func(scope string, i *compute.Instance, mine bool) {
@@ -80,8 +80,8 @@ func consumed(ctx context.Context, c *gcp.Cloud, s *compute.Service) (map[string
 	return ours, err
 }
 
-// eachInstance visits the project's machines, with the zone that they are in (zones/NAME), and says whether they are of
-// this deployment and on.
+// eachInstance visits the project's machines with their zone (zones/NAME). mine is true for pending and running
+// machines of this deployment.
 func eachInstance(ctx context.Context, c *gcp.Cloud, s *compute.Service,
 	visit func(scope string, i *compute.Instance, mine bool)) error {
 	machines, err := c.Machines(ctx, "")
@@ -104,7 +104,7 @@ func eachInstance(ctx context.Context, c *gcp.Cloud, s *compute.Service,
 		})
 }
 
-// taken is the name of the reservation that a machine runs on.
+// taken returns the name of the reservation that a machine runs on.
 func taken(i *compute.Instance) string {
 	if s := i.ResourceStatus; s != nil && s.ReservationConsumptionInfo != nil {
 		return last(s.ReservationConsumptionInfo.ConsumedReservation)
@@ -118,7 +118,7 @@ func taken(i *compute.Instance) string {
 
 func last(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
 
-// withReserved puts what the project has in the place of what was known of it.
+// withReserved replaces the catalogue's reservations by the project's current ones.
 func (r *Refresher) withReserved(ctx context.Context, s *compute.Service, base *catalog.Catalog,
 	now time.Time) (*catalog.Catalog, error) {
 	found, err := Reserved(ctx, r.Cloud, s)

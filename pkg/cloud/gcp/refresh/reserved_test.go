@@ -28,8 +28,8 @@ func said(c *catalog.Catalog) (all []string) {
 	return all
 }
 
-// Counted is what nobody else uses: machines of this deployment run on what they were planned on.
-func TestWhatAProjectHasReservedIsFound(t *testing.T) {
+// Capacity counts if others do not use it: this deployment's machines do not reduce it.
+func TestReserved(t *testing.T) {
 	w := newWorld(t, prices())
 	const zone = "us-central1-a"
 	mine := w.gce.Reserve(zone, "mine", "n2-standard-4", 5, true)
@@ -65,7 +65,7 @@ func TestWhatAProjectHasReservedIsFound(t *testing.T) {
 	}
 }
 
-func TestWhatWasReservedIsKeptWhereNobodyTells(t *testing.T) {
+func TestRefreshKeepsReservationsIfCallFails(t *testing.T) {
 	w := newWorld(t, prices())
 	before := catalog.Reserved{Cloud: "gcp", ID: "res-us-central1-a.mine", Region: "us-central1", Zone: "us-central1-a", InstanceType: "e2-standard-2", Count: 2}
 	var err error
@@ -80,13 +80,13 @@ func TestWhatWasReservedIsKeptWhereNobodyTells(t *testing.T) {
 	if !slices.ContainsFunc(res.Kept, func(s string) bool {
 		return strings.Contains(s, "capacity that the project has") && strings.Contains(s, "compute.reservations.list")
 	}) {
-		t.Errorf("it does not say so: %v", res.Kept)
+		t.Errorf("Kept does not list it: %v", res.Kept)
 	}
 }
 
-// Of what a project has committed itself to, what is reserved and what others run on demand is in use: the rest is the
-// broker's to count, whatever its own machines take of it.
-func TestWhatAProjectHasCommittedItselfToIsFound(t *testing.T) {
+// Reservations and the on-demand machines of others use a commitment. The rest is counted by the broker, including
+// what its own machines use.
+func TestCommitted(t *testing.T) {
 	w := newWorld(t, prices())
 	const zone = "us-central1-a"
 	later := time.Now().Add(1000 * time.Hour).Truncate(time.Second)
@@ -125,7 +125,7 @@ func TestWhatAProjectHasCommittedItselfToIsFound(t *testing.T) {
 		got = &r
 	}
 	if got == nil || len(res.Kept) > 0 {
-		t.Fatalf("none is found; kept %v", res.Kept)
+		t.Fatalf("no commitment found; kept %v", res.Kept)
 	}
 	if got.ID != "cud-e2-us-central1" || got.By != catalog.ByCommittedUse || !got.Until.Equal(later) {
 		t.Errorf("%+v", got)
@@ -137,12 +137,12 @@ func TestWhatAProjectHasCommittedItselfToIsFound(t *testing.T) {
 	if takes, ok := got.Takes(&offer); !ok || takes != capacity.TakenBy(2, 8) {
 		t.Errorf("a machine takes %s, %v", takes, ok)
 	}
-	for _, not := range []string{"e2-micro", "n2-standard-4"} { // which cost more than vCPUs and memory, or are of another family
+	for _, not := range []string{"e2-micro", "n2-standard-4"} { // these cost more than vCPUs and memory, or are in another family
 		if offer.InstanceType = not; got.Covers(&offer) {
-			t.Errorf("it covers %s", not)
+			t.Errorf("the commitment covers %s", not)
 		}
 	}
-	// Without the right what was known stays, of commitments alone, and refresh says so.
+	// Without the permission only the old commitments stay, and Kept lists them.
 	w.base = next
 	w.gce.Refuse("compute.regionCommitments.aggregatedList", gce.Fault{Code: 403, Reason: "forbidden", Message: "Required 'compute.commitments.list' permission"})
 	again, res := w.refresh()
@@ -153,9 +153,9 @@ func TestWhatAProjectHasCommittedItselfToIsFound(t *testing.T) {
 	}
 }
 
-// A check shows all that the project has, used up or not, with what others use of it, and where it may not look the
-// command that mends it.
-func TestWhatAProjectHasIsTold(t *testing.T) {
+// A check reports everything that the project has, used up or not, and how much others use. If it lacks a permission,
+// it reports the command that grants it.
+func TestOwned(t *testing.T) {
 	w := newWorld(t, prices())
 	const zone = "us-central1-a"
 	w.gce.Occupy(w.gce.Reserve(zone, "full", "e2-standard-2", 2, true), 2)
@@ -181,12 +181,12 @@ func TestWhatAProjectHasIsTold(t *testing.T) {
 		"cud-n2-us-central1: 12 vCPUs and 48 GiB of 32 vCPUs and 128 GiB for n2 machines",
 	}
 	if got := tell(); !slices.Equal(got, want) {
-		t.Errorf("told\n%s", strings.Join(got, "\n"))
+		t.Errorf("reported\n%s", strings.Join(got, "\n"))
 	}
 	for _, method := range []string{"compute.regionCommitments.aggregatedList", "compute.reservations.aggregatedList"} {
 		w.gce.Refuse(method, gce.Fault{Code: 403, Reason: "forbidden", Message: "Required 'compute.x.list' permission"})
 		got := tell()
-		if last := got[len(got)-1]; !strings.HasPrefix(last, "what the project has ") || !strings.HasSuffix(last, "is not known: Required 'compute.x.list' permission") {
+		if last := got[len(got)-1]; !strings.HasPrefix(last, "what the project has ") || !strings.HasSuffix(last, "is unknown: Required 'compute.x.list' permission") {
 			t.Errorf("%s: %s", method, last)
 		}
 	}

@@ -14,11 +14,11 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/push"
 )
 
-// Told is the name of the topic on which the deployment is told of files and machines, and of the subscription that
-// brings it.
+// Told returns the name of the topic for notifications about files and machines, and of the subscription that
+// delivers them.
 func (s *Setup) Told() string { return "tradewind-" + s.cfg.Deployment }
 
-// PushAccount is the address of whom Pub/Sub pushes as.
+// PushAccount returns the address of the account with which Pub/Sub pushes.
 func (s *Setup) PushAccount() string {
 	if s.cfg.PushAccount != "" {
 		return s.cfg.PushAccount
@@ -26,10 +26,10 @@ func (s *Setup) PushAccount() string {
 	return s.address(s.cfg.Deployment + "-push")
 }
 
-// dags are the steps by which a bucket's files become jobs (Cloud Storage documentation, "Configure Pub/Sub
-// notifications"): its agent may publish on a topic, the bucket does so of new objects below the folder, and a
-// subscription is pulled, or pushes. The notification is looked at after the bucket and the rights that it needs, so
-// that it goes before them. What is removed is also what was made for another way of delivery.
+// dags returns the steps by which a bucket's files become jobs (Cloud Storage documentation, "Configure Pub/Sub
+// notifications"): the bucket's service agent may publish on a topic, the bucket publishes new objects in the folder,
+// and a subscription is pulled or pushes. The notification comes after the bucket and the rights that it needs, so it
+// is removed before them. With removed, the steps also include what was made for the other way of delivery.
 func (s *Setup) dags(removed bool) []step {
 	if s.bucket == "" {
 		return nil
@@ -40,7 +40,7 @@ func (s *Setup) dags(removed bool) []step {
 	if s.cfg.PushAccount == "" && (pushed || removed) {
 		all = append(all, s.account(s.cfg.Deployment+"-push", "Pushes to "+s.cfg.Deployment+", without any role"))
 	}
-	// Functions cannot wait for messages: they are pushed, once it is known where to.
+	// Functions cannot wait for messages: Pub/Sub pushes to them, once their address is known.
 	if pushed || removed || s.cfg.AWSAccount == "" {
 		all = append(all, s.subscription(removed))
 	}
@@ -72,18 +72,18 @@ func (s *Setup) topic() step {
 	}
 }
 
-// agentPublishes lets the project's agent of Cloud Storage publish on the topic. Google names the agent, and makes it
-// when it is first asked for.
+// agentPublishes lets the project's Cloud Storage service agent publish on the topic. Google names the agent, and
+// creates it when it is first requested.
 func (s *Setup) agentPublishes() step {
 	const role = "roles/pubsub.publisher"
 	member := "serviceAccount:" + s.agent
-	if s.agent == "" { // printed
+	if s.agent == "" { // for printing
 		member = "serviceAccount:service-PROJECT_NUMBER@gs-project-accounts.iam.gserviceaccount.com"
 	}
 	return s.pubsubBinding("topics", role, member)
 }
 
-// pubsubBinding gives a role on the topic or the subscription alone.
+// pubsubBinding grants a role on the topic or the subscription only.
 func (s *Setup) pubsubBinding(what, role, member string) step {
 	path := "projects/" + s.cfg.Project + "/" + what + "/" + s.Told()
 	p := policy{
@@ -119,7 +119,8 @@ func (s *Setup) pubsubBinding(what, role, member string) step {
 	return p.step(role, member, "gcloud pubsub "+what+" %s-iam-policy-binding "+s.Told()+" --project "+s.cfg.Project)
 }
 
-// makeBucket makes the bucket where there is none. It stays when the rest is removed, as what is in it is the user's.
+// makeBucket creates the bucket if it is missing. It is not removed with the rest, because its content belongs to the
+// user.
 func (s *Setup) makeBucket() step {
 	location := strings.ToUpper(s.cfg.Location)
 	command := s.gcloud("storage buckets create gs://%s --uniform-bucket-level-access", s.bucket)
@@ -142,7 +143,7 @@ func (s *Setup) makeBucket() step {
 	}
 }
 
-// notification has the bucket tell of objects below the folder, whole and once.
+// notification makes the bucket publish each new object in the folder.
 func (s *Setup) notification() step {
 	const event = "OBJECT_FINALIZE"
 	topic := "//pubsub.googleapis.com/" + s.topicPath()
@@ -187,7 +188,7 @@ func (s *Setup) notification() step {
 	}
 }
 
-// bucketBinding gives a role on the bucket alone.
+// bucketBinding grants a role on the bucket only.
 func (s *Setup) bucketBinding(role, member string) step {
 	p := policy{
 		get: func(ctx context.Context) (*crm.Policy, error) {
@@ -209,14 +210,14 @@ func (s *Setup) bucketBinding(role, member string) step {
 	return p.step(role, member, "gcloud storage buckets %s-iam-policy-binding gs://"+s.bucket)
 }
 
-// How long a message may be held before it is delivered again, seconds, and how long one is kept that nobody takes.
+// Seconds until an unacknowledged message is delivered again, and how long an undelivered message is kept.
 const (
 	ackSeconds = 60
 	keptFor    = "604800s"
 )
 
-// subscription brings what is told. It does not expire, however long nobody drops a file. One that delivers otherwise
-// is changed, and removed all the same.
+// subscription delivers the notifications. It does not expire, even if no file arrives for a long time. A
+// subscription with another way of delivery is changed by Add, and removed by Remove.
 func (s *Setup) subscription(removed bool) step {
 	path := "projects/" + s.cfg.Project + "/subscriptions/" + s.Told()
 	subscriptions := func() *pubsub.ProjectsSubscriptionsService { return s.pubsub.Projects.Subscriptions }
@@ -273,7 +274,7 @@ func (s *Setup) subscription(removed bool) step {
 	}
 }
 
-// readPlace reads where the files lie that become jobs.
+// readPlace parses the place of the files that become jobs.
 func (s *Setup) readPlace() error {
 	bucket, prefix, err := driver.DAGPlace(s.cfg.DAGs)
 	s.bucket, s.prefix = strings.TrimPrefix(bucket, driver.DAGScheme), prefix

@@ -15,7 +15,7 @@ import (
 
 const agent = "serviceAccount:service-100000000001@gs-project-accounts.iam.gserviceaccount.com"
 
-// withDAGs is a project whose buckets fake-gcs-server has.
+// withDAGs is a project whose buckets are in fake-gcs-server.
 func withDAGs(t *testing.T, change func(*setup.Config)) *world {
 	w := newWorld(t, func(c *setup.Config) {
 		if c.DAGs = "gs://acme-jobs/dags"; change != nil {
@@ -26,7 +26,7 @@ func withDAGs(t *testing.T, change func(*setup.Config)) *world {
 	return w
 }
 
-// told are the notifications of the bucket, and the subscription.
+// told returns the notifications of the bucket, and the subscription.
 func (w *world) told() (list []*storage.Notification, sub *pubsub.Subscription) {
 	w.Helper()
 	buckets, err := storage.NewService(w.Context(), option.WithEndpoint(w.url+"/storage/v1/"), option.WithoutAuthentication())
@@ -45,7 +45,7 @@ func (w *world) told() (list []*storage.Notification, sub *pubsub.Subscription) 
 	return found.Items, sub
 }
 
-func TestABucketIsMadeToTellOfItsFiles(t *testing.T) {
+func TestBucketNotification(t *testing.T) {
 	w := withDAGs(t, nil)
 	s := w.setup()
 	made, all := w.add(s)
@@ -70,7 +70,7 @@ func TestABucketIsMadeToTellOfItsFiles(t *testing.T) {
 		}
 	}
 	if made, _ := w.add(w.setup()); len(made) > 0 {
-		t.Errorf("a second time made %v", made)
+		t.Errorf("the second time made %v", made)
 	}
 	// another's notification stays, and is not taken for ours
 	if err := s.Remove(t.Context(), func(setup.Change) {}); err != nil {
@@ -82,11 +82,11 @@ func TestABucketIsMadeToTellOfItsFiles(t *testing.T) {
 	}
 }
 
-func TestWhatABucketTellsIsPushedToFunctionsOnceTheirAddressIsKnown(t *testing.T) {
+func TestNotificationsArePushedToFunctions(t *testing.T) {
 	w := withDAGs(t, federated)
 	s := w.setup()
 	if made, _ := w.add(s); slices.Contains(made, "subscription tradewind-test") {
-		t.Error("who is to pull?")
+		t.Error("made a subscription that no one pulls")
 	}
 	w.cfg.PushURL = "https://api.example"
 	s = w.setup()
@@ -100,16 +100,16 @@ func TestWhatABucketTellsIsPushedToFunctionsOnceTheirAddressIsKnown(t *testing.T
 		t.Errorf("%+v", to)
 	}
 	if made, _ := w.add(w.setup()); len(made) > 0 {
-		t.Errorf("a second time made %v", made)
+		t.Errorf("the second time made %v", made)
 	}
-	w.cfg.PushURL = "https://other.example" // it moved
+	w.cfg.PushURL = "https://other.example" // a new address
 	if made, _ := w.add(w.setup()); !slices.Equal(made, []string{"subscription tradewind-test"}) {
 		t.Errorf("made %v", made)
 	}
 	if _, sub := w.told(); sub.PushConfig.PushEndpoint != "https://other.example/v1/push/gcp" {
-		t.Errorf("it is pushed to %s", sub.PushConfig.PushEndpoint)
+		t.Errorf("the subscription pushes to %s", sub.PushConfig.PushEndpoint)
 	}
-	w.cfg.PushURL, w.cfg.PushAccount = "", "test-push@demo.iam.gserviceaccount.com" // as they are kept
+	w.cfg.PushURL, w.cfg.PushAccount = "", "test-push@demo.iam.gserviceaccount.com" // as in the saved settings
 	if err := w.setup().Remove(t.Context(), func(setup.Change) {}); err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func TestWhatABucketTellsIsPushedToFunctionsOnceTheirAddressIsKnown(t *testing.T
 	}
 }
 
-func TestABucketIsPrintedAsCommands(t *testing.T) {
+func TestPrintBucketCommands(t *testing.T) {
 	w := withDAGs(t, func(c *setup.Config) { c.Location = "us-central1" })
 	text := strings.Join(w.setup().Print(), "\n")
 	for _, want := range []string{

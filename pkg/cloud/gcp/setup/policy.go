@@ -16,14 +16,14 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/clock"
 )
 
-// policy is who may do what with a thing. It is read, changed and written as a whole, with what others have put there,
-// their conditions too, which version 3 has.
+// policy reads and writes the IAM policy of a resource. A policy is read, changed and written as a whole, including
+// other users' bindings and their conditions, which need version 3.
 type policy struct {
 	get func(context.Context) (*crm.Policy, error)
 	set func(context.Context, *crm.Policy) error
 }
 
-// policyTries is for others who write at the same time.
+// policyTries limits retries if others write at the same time.
 const policyTries = 5
 
 func (p policy) step(role, member, command string) step {
@@ -62,7 +62,7 @@ func (p policy) step(role, member, command string) step {
 	}
 }
 
-// binding is a role's, without a condition.
+// binding returns a role's binding without a condition.
 func binding(p *crm.Policy, role string) *crm.Binding {
 	for _, b := range p.Bindings {
 		if b.Role == role && b.Condition == nil {
@@ -72,7 +72,7 @@ func binding(p *crm.Policy, role string) *crm.Binding {
 	return nil
 }
 
-// change writes a policy that was made of the one that is there. Where another was faster it begins anew.
+// change applies f to the current policy and writes it. If another writer was faster, it starts again.
 func (p policy) change(ctx context.Context, f func(*crm.Policy)) error {
 	for n := 1; ; n++ {
 		now, err := p.get(ctx)
@@ -92,7 +92,7 @@ func (p policy) change(ctx context.Context, f func(*crm.Policy)) error {
 	}
 }
 
-// accountBinding gives a role on a service account alone.
+// accountBinding grants a role on a service account only.
 func (s *Setup) accountBinding(account, role, member string) step {
 	path := "projects/" + s.cfg.Project + "/serviceAccounts/" + account
 	p := policy{
@@ -118,7 +118,7 @@ func (s *Setup) accountBinding(account, role, member string) step {
 		"gcloud iam service-accounts %s-iam-policy-binding "+account+" --project "+s.cfg.Project)
 }
 
-// convert makes the one API's type of the other's: they are the same in JSON.
+// convert converts one API's type to another's: they are the same in JSON.
 func convert[T any](from any) (*T, error) {
 	text, err := json.Marshal(from)
 	if err != nil {

@@ -1,10 +1,10 @@
-// Package setup makes what buying on Google Cloud needs, for `tradewind cloud add gcp`: services that are on, a network
-// whose machines reach each other and nobody reaches, a service account without roles by which machines prove
-// themselves, a role of the permissions that the driver uses, who has it, and, for functions on AWS, federation that
-// trusts their roles, so that no key is anywhere.
+// Package setup creates what buying on Google Cloud needs, for `tradewind cloud add gcp`: enabled services; a network
+// whose machines reach each other and which admits no one else; a service account without roles with which machines
+// prove their identity; a role with the permissions that the driver uses, and its binding to the buyer; and, for
+// functions on AWS, federation that trusts their roles, so that no key exists anywhere.
 //
-// Each step is looked at first and made only where it is missing, so that a second time changes nothing; or it is
-// printed as Google's own command. Removing refuses while machines run. Services stay on: others may use them.
+// Each step checks first and creates only what is missing, so running it again changes nothing; or it is printed as a
+// gcloud command. Removing refuses while machines run. Services stay enabled, because others may use them.
 package setup
 
 import (
@@ -32,44 +32,45 @@ import (
 
 // Errors of a Setup, wrapped with detail.
 var (
-	// ErrRunning: machines of the deployment exist.
+	// ErrRunning means that machines of the deployment exist.
 	ErrRunning = errors.New("machines are running")
-	// ErrConfig: the configuration cannot be.
+	// ErrConfig means that the configuration is invalid.
 	ErrConfig = errors.New("setup of Google Cloud")
 )
 
-// Config says what is to be made.
+// Config describes what to create.
 type Config struct {
-	Deployment string // which names everything; at most 20 small letters, digits and dashes
+	Deployment string // part of all names; at most 20 small letters, digits and dashes
 	Project    string
-	// Member is who buys: user:…, serviceAccount:…. Empty with AWSAccount: then an account is made for that.
+	// Member is the buyer: user:…, serviceAccount:…. With AWSAccount it is empty, and an account is created for the
+	// buyer.
 	Member string
-	// AWSAccount and AWSRoles are whose functions buy: the names of their roles.
+	// AWSAccount and AWSRoles are the account of the functions that buy, and the names of their roles.
 	AWSAccount string
 	AWSRoles   []string
 	TPUs       bool
-	// Network and ServiceAccount, an address, are where machines are and what they prove themselves with; nothing is
-	// made where they are named.
+	// Network is the network of the machines, and ServiceAccount the address of the account with which they prove
+	// their identity. If they are set, they are used and not created.
 	Network, ServiceAccount string
-	// DAGs is where files become jobs, gs://BUCKET/FOLDER; empty is nowhere. A bucket that is made is in Location;
-	// empty is Google's own choice. What it tells is pushed to the broker at PushURL, as PushAccount or else an account
-	// that is made; without an address it is pulled.
+	// DAGs is the place whose files become jobs, gs://BUCKET/FOLDER; empty is none. A new bucket is created in
+	// Location; empty is Google's default. Its notifications are pushed to the broker at PushURL, with PushAccount or
+	// else an account that is created; without a PushURL they are pulled.
 	DAGs, Location       string
 	PushURL, PushAccount string
-	// Cloud is the driver of the deployment: it lends its options, and says what runs.
+	// Cloud is the driver of the deployment: it provides the options of clients, and lists machines.
 	Cloud *gcp.Cloud
 }
 
-// Change is what became of a step.
+// Change is the result of a step.
 type Change struct {
-	Step string // what it is about
-	Made bool   // false: it was as it should be
+	Step string // the step's name
+	Made bool   // false if nothing had to be done
 }
 
-// Setup makes, prints and removes.
+// Setup creates, prints and removes the resources.
 type Setup struct {
 	cfg    Config
-	number string // of the project, once it is known
+	number string // the project's number, once it is known
 
 	compute *compute.Service
 	iam     *iam.Service
@@ -78,18 +79,18 @@ type Setup struct {
 	pubsub  *pubsub.Service
 	storage *storage.Service
 
-	bucket, prefix string // of files that become jobs
-	agent          string // the address of whom buckets tell as, once it is known
+	bucket, prefix string // place of the files that become jobs
+	agent          string // address of the Cloud Storage service agent, once it is known
 }
 
-// step is one thing that is to be there.
+// step is one resource that is to exist.
 type step struct {
 	name    string
-	command string // Google's own
+	command string // gcloud command
 	look    func(context.Context) (bool, error)
 	make    func(context.Context) error
 	undo    string
-	remove  func(context.Context) error // nil stays
+	remove  func(context.Context) error // nil if it is not removed
 }
 
 var (
@@ -99,7 +100,7 @@ var (
 	validMember     = regexp.MustCompile(`^(user|serviceAccount|group|principal|principalSet):[^\s'"]+$`)
 )
 
-// New makes a Setup. It calls nobody, and fails with ErrConfig.
+// New makes a Setup. It makes no calls, and fails with ErrConfig.
 func New(cfg Config) (*Setup, error) {
 	bad := func(format string, args ...any) (*Setup, error) {
 		return nil, fmt.Errorf("%w: %s", ErrConfig, fmt.Sprintf(format, args...))
@@ -107,27 +108,27 @@ func New(cfg Config) (*Setup, error) {
 	federated := cfg.AWSAccount != ""
 	switch {
 	case !validDeployment.MatchString(cfg.Deployment):
-		return bad("a deployment is named by at most 20 small letters, digits and dashes here, not %q", cfg.Deployment)
+		return bad("a deployment's name has at most 20 small letters, digits and dashes here, not %q", cfg.Deployment)
 	case cfg.Project == "" || cfg.Cloud == nil:
-		return bad("no project is named")
+		return bad("the project is missing")
 	case federated == (cfg.Member != ""):
-		return bad("name either who buys or the AWS account whose functions do")
+		return bad("name either the buyer or the AWS account whose functions buy")
 	case !federated && !validMember.MatchString(cfg.Member):
-		return bad("who buys is written user:ADDRESS or serviceAccount:ADDRESS, not %q", cfg.Member)
+		return bad("the buyer must be user:ADDRESS or serviceAccount:ADDRESS, not %q", cfg.Member)
 	case federated && (!validAccount.MatchString(cfg.AWSAccount) || len(cfg.AWSRoles) == 0):
-		return bad("an AWS account is twelve digits and has roles that buy, not %q with %d", cfg.AWSAccount,
+		return bad("an AWS account has twelve digits and at least one role that buys, not %q with %d roles", cfg.AWSAccount,
 			len(cfg.AWSRoles))
 	}
 	for _, r := range cfg.AWSRoles {
 		if !validRole.MatchString(r) {
-			return bad("%q is no name of an AWS role", r)
+			return bad("%q is not a name of an AWS role", r)
 		}
 	}
 	s := &Setup{cfg: cfg}
 	if err := s.readPlace(); err != nil {
 		return bad("%v", err)
 	}
-	for named, made := range map[*string]string{ // settings name what was made, too
+	for named, made := range map[*string]string{ // settings also contain the names of created resources
 		&s.cfg.PushAccount:    s.address(cfg.Deployment + "-push"),
 		&s.cfg.Network:        "tradewind-" + cfg.Deployment,
 		&s.cfg.ServiceAccount: s.address(cfg.Deployment + "-machines"),
@@ -139,10 +140,10 @@ func New(cfg Config) (*Setup, error) {
 	return s, nil
 }
 
-// Network is that of the machines: the one that is named, or is made.
+// Network returns the machines' network: the configured one, or the one that is created.
 func (s *Setup) Network() string { return cmp.Or(s.cfg.Network, "tradewind-"+s.cfg.Deployment) }
 
-// MachinesAccount is the address of the service account that machines have.
+// MachinesAccount returns the address of the machines' service account.
 func (s *Setup) MachinesAccount() string {
 	return cmp.Or(s.cfg.ServiceAccount, s.address(s.cfg.Deployment+"-machines"))
 }
@@ -151,10 +152,10 @@ func (s *Setup) address(id string) string {
 	return id + "@" + s.cfg.Project + ".iam.gserviceaccount.com"
 }
 
-// Provider is what trusts the roles of functions on AWS. It is known after Add.
+// Provider returns the name of the identity provider that trusts the roles of functions on AWS. It is known after Add.
 func (s *Setup) Provider() string { return s.providerName() }
 
-// BrokerAccount is the address of who buys for functions on AWS.
+// BrokerAccount returns the address of the account that buys for functions on AWS.
 func (s *Setup) BrokerAccount() string { return s.address(s.cfg.Deployment + "-broker") }
 
 func (s *Setup) member() string {
@@ -168,7 +169,7 @@ func (s *Setup) role() string {
 	return "projects/" + s.cfg.Project + "/roles/tradewind_" + strings.ReplaceAll(s.cfg.Deployment, "-", "_")
 }
 
-// Permissions are those of the role.
+// permissions returns the permissions of the role.
 func (s *Setup) permissions() []string {
 	all := slices.Concat(gcp.Permissions(), gcp.ReservedPermissions(), gcp.ImagePermissions())
 	if s.cfg.TPUs {
@@ -178,7 +179,7 @@ func (s *Setup) permissions() []string {
 	return all
 }
 
-// Print says what Add would do where nothing is there, as commands of gcloud.
+// Print returns the gcloud commands that do what Add does in an empty project.
 func (s *Setup) Print() []string {
 	var lines []string
 	for _, st := range s.steps(false) {
@@ -187,7 +188,7 @@ func (s *Setup) Print() []string {
 	return lines
 }
 
-// PrintRemoval says what Remove would do.
+// PrintRemoval returns the gcloud commands that do what Remove does.
 func (s *Setup) PrintRemoval() []string {
 	var lines []string
 	for _, st := range slices.Backward(s.steps(true)) {
@@ -198,8 +199,8 @@ func (s *Setup) PrintRemoval() []string {
 	return lines
 }
 
-// Add makes what is missing, in order, and tells of each step. It fails with the first step that does; what was made
-// stays, and the next Add goes on from there.
+// Add creates what is missing, in order, and reports each step to tell. It stops at the first step that fails; the
+// earlier steps stay, and the next Add continues from there.
 func (s *Setup) Add(ctx context.Context, tell func(Change)) error {
 	if err := s.open(ctx); err != nil {
 		return err
@@ -218,7 +219,7 @@ func (s *Setup) Add(ctx context.Context, tell func(Change)) error {
 	return nil
 }
 
-// ensure makes what is missing of a step.
+// ensure creates the resource of a step if it is missing.
 func ensure(ctx context.Context, st step, tell func(Change)) error {
 	there, err := st.look(ctx)
 	if err == nil && !there {
@@ -231,7 +232,7 @@ func ensure(ctx context.Context, st step, tell func(Change)) error {
 	return nil
 }
 
-// Remove takes away what Add has made, in the other order. It fails with ErrRunning while machines of the deployment
+// Remove removes what Add has created, in reverse order. It fails with ErrRunning while machines of the deployment
 // exist.
 func (s *Setup) Remove(ctx context.Context, tell func(Change)) error {
 	machines, err := s.cfg.Cloud.Machines(ctx, "")
@@ -263,7 +264,7 @@ func (s *Setup) Remove(ctx context.Context, tell func(Change)) error {
 	return nil
 }
 
-// open makes the clients.
+// open makes the API clients.
 func (s *Setup) open(ctx context.Context) (err error) {
 	keep := context.WithoutCancel(ctx)
 	options := s.cfg.Cloud.Options("/")
@@ -286,8 +287,8 @@ func (s *Setup) open(ctx context.Context) (err error) {
 	return err
 }
 
-// read learns the project's number and the agent of its buckets. A service that was just switched on may refuse for a
-// while.
+// read looks up the project's number and its Cloud Storage service agent. A service that was just enabled may refuse
+// calls for a while, so read retries for the time patience.
 func (s *Setup) read(ctx context.Context, patience time.Duration) error {
 	p, err := s.crm.Projects.Get("projects/" + s.cfg.Project).Context(ctx).Do()
 	for until := time.Now().Add(patience); isOff(err) && time.Now().Before(until); {
@@ -305,23 +306,23 @@ func (s *Setup) read(ctx context.Context, patience time.Duration) error {
 	}
 	agent, err := s.storage.Projects.ServiceAccount.Get(s.cfg.Project).Context(ctx).Do()
 	if err != nil {
-		return fmt.Errorf("the agent of Cloud Storage in %s: %w", s.cfg.Project, gcp.Typed(err))
+		return fmt.Errorf("the Cloud Storage service agent of %s: %w", s.cfg.Project, gcp.Typed(err))
 	}
 	s.agent = agent.EmailAddress
 	return nil
 }
 
-// isOff says that a service is not switched on.
+// isOff reports whether err means that a service is not enabled.
 func isOff(err error) bool {
 	var refused *cloud.Error
 	return errors.As(gcp.Typed(err), &refused) && refused.Code == "SERVICE_DISABLED"
 }
 
-// Credentials are what functions on AWS read instead of a key: where to change what AWS signs of them for a token.
-// There is nothing secret in it. The project's number is known after Add.
+// Credentials returns the file that functions on AWS use instead of a key: it says where to exchange a request signed
+// by AWS for a token. It contains no secret. It needs the project's number, which is known after Add.
 func (s *Setup) Credentials() ([]byte, error) {
 	if s.cfg.AWSAccount == "" || s.number == "" {
-		return nil, fmt.Errorf("%w: there is no federation, or it was not made yet", ErrConfig)
+		return nil, fmt.Errorf("%w: there is no federation, or it has not been created yet", ErrConfig)
 	}
 	const asks = "https://sts.{region}.amazonaws.com?Action=GetCallerIdentity&Version=2011-06-15"
 	var file struct {
@@ -343,7 +344,7 @@ func (s *Setup) Credentials() ([]byte, error) {
 	return json.MarshalIndent(file, "", "  ")
 }
 
-// settleWithin bounds the wait for something that Google makes in its own time.
+// settleWithin limits the wait until a new resource is known everywhere at Google.
 const (
 	settleWithin = 2 * time.Minute
 	settlePause  = time.Second

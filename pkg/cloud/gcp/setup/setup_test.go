@@ -33,13 +33,13 @@ func newWorld(t *testing.T, change func(*setup.Config)) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	emulator.Disable("cloudresourcemanager.googleapis.com", true) // as in a project that was just made
+	emulator.Disable("cloudresourcemanager.googleapis.com", true) // as in a new project
 	server := httptest.NewServer(emulator)
 	t.Cleanup(func() {
 		server.Close()
 		emulator.Close()
 		for _, f := range emulator.Faults() {
-			t.Errorf("not as Google describes it: %s", f)
+			t.Errorf("not as in Google's documentation: %s", f)
 		}
 	})
 	w := &world{T: t, gce: emulator, url: server.URL, cfg: setup.Config{
@@ -69,7 +69,7 @@ func (w *world) setup() *setup.Setup {
 	return s
 }
 
-// made are the steps that something was done for.
+// add runs Add, and returns the steps that changed something and the number of all steps.
 func (w *world) add(s *setup.Setup) (made []string, all int) {
 	w.Helper()
 	if err := s.Add(w.Context(), func(c setup.Change) {
@@ -87,7 +87,7 @@ func federated(c *setup.Config) {
 	c.Member, c.AWSAccount, c.AWSRoles, c.TPUs = "", "123456789012", []string{"tradewind-provision", "tradewind-reconcile"}, true
 }
 
-func TestASecondTimeChangesNothing(t *testing.T) {
+func TestAddIsIdempotent(t *testing.T) {
 	for name, change := range map[string]func(*setup.Config){"a user": nil, "functions on AWS": federated} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, change)
@@ -104,13 +104,13 @@ func TestASecondTimeChangesNothing(t *testing.T) {
 				}
 			}
 			if made, _ := w.add(w.setup()); len(made) > 0 || len(w.gce.Made()) != len(before) {
-				t.Errorf("a second time made %v", made)
+				t.Errorf("the second time made %v", made)
 			}
 		})
 	}
 }
 
-func TestWhoMayWhat(t *testing.T) {
+func TestAddGrantsMinimalRights(t *testing.T) {
 	w := newWorld(t, federated)
 	s := w.setup()
 	w.add(s)
@@ -138,16 +138,16 @@ func TestWhoMayWhat(t *testing.T) {
 	}
 }
 
-// Machines start from images of the project's own.
-func TestTheRoleIsForImagesOfOnesOwn(t *testing.T) {
+// Machines can boot from custom images of the project.
+func TestRoleAllowsCustomImages(t *testing.T) {
 	w := newWorld(t, nil)
 	if text := strings.Join(w.setup().Print(), "\n"); !strings.Contains(text, "compute.images.get,compute.images.getFromFamily,compute.images.useReadOnly") {
 		t.Errorf("%s", text)
 	}
 }
 
-// What one names is kept, and nothing is made in its place; who buys may give machines the account.
-func TestANetworkAndAnAccountOfOnesOwn(t *testing.T) {
+// A configured network and account are used, and none are created instead; the buyer may give machines the account.
+func TestCustomNetworkAndAccount(t *testing.T) {
 	w := newWorld(t, func(c *setup.Config) {
 		c.Network, c.ServiceAccount = "mine", "mine@demo.iam.gserviceaccount.com"
 	})
@@ -162,16 +162,16 @@ func TestANetworkAndAnAccountOfOnesOwn(t *testing.T) {
 		t.Errorf("%s, %s", s.Network(), s.MachinesAccount())
 	}
 	if !w.gce.Bound("projects/demo/serviceAccounts/mine@demo.iam.gserviceaccount.com", "roles/iam.serviceAccountUser", "user:a@example.com", false) {
-		t.Error("who buys may not give machines the account")
+		t.Error("the buyer may not give machines the account")
 	}
-	w.cfg.Network, w.cfg.ServiceAccount = "tradewind-test", "test-machines@demo.iam.gserviceaccount.com" // as settings have it then
+	w.cfg.Network, w.cfg.ServiceAccount = "tradewind-test", "test-machines@demo.iam.gserviceaccount.com" // as in the saved settings
 	if made, _ := w.add(w.setup()); !slices.Contains(made, "network tradewind-test") {
 		t.Errorf("made %v", made)
 	}
 }
 
-// What others have put into a policy stays, with its conditions.
-func TestOthersKeepTheirRights(t *testing.T) {
+// Other users' bindings in a policy stay, with their conditions.
+func TestOtherBindingsAreKept(t *testing.T) {
 	w := newWorld(t, nil)
 	w.gce.Bind("projects/demo", &crm.Binding{Role: "roles/owner", Members: []string{"user:o@example.com"}})
 	w.gce.Bind("projects/demo", &crm.Binding{Role: "projects/demo/roles/tradewind_test", Members: []string{"user:c@example.com"},
@@ -182,10 +182,10 @@ func TestOthersKeepTheirRights(t *testing.T) {
 	w.gce.Refuse("cloudresourcemanager.projects.setIamPolicy", gce.Fault{Code: 409, Reason: "aborted", Status: "ABORTED", Message: "another was faster"})
 	w.add(s)
 	if !w.gce.Bound("projects/demo", "projects/demo/roles/tradewind_test", "user:a@example.com", false) {
-		t.Error("the right is on another's condition, or not there")
+		t.Error("the binding has another binding's condition, or is missing")
 	}
 	if !w.gce.Bound(machines, "roles/viewer", "user:v@example.com", true) {
-		t.Error("another's right on the account is lost")
+		t.Error("another user's binding on the account is lost")
 	}
 	if err := s.Remove(t.Context(), func(setup.Change) {}); err != nil {
 		t.Fatal(err)
@@ -193,11 +193,11 @@ func TestOthersKeepTheirRights(t *testing.T) {
 	if !w.gce.Bound("projects/demo", "roles/owner", "user:o@example.com", false) ||
 		!w.gce.Bound("projects/demo", "projects/demo/roles/tradewind_test", "user:c@example.com", true) ||
 		w.gce.Bound("projects/demo", "projects/demo/roles/tradewind_test", "user:a@example.com", false) {
-		t.Error("others' rights have changed, or ours stay")
+		t.Error("other users' bindings have changed, or ours remain")
 	}
 }
 
-func TestRemovalRefusesWhileMachinesRunAndLeavesNothing(t *testing.T) {
+func TestRemove(t *testing.T) {
 	w := newWorld(t, federated)
 	s := w.setup()
 	before := w.gce.Made()
@@ -217,12 +217,12 @@ func TestRemovalRefusesWhileMachinesRunAndLeavesNothing(t *testing.T) {
 	if err := c.Terminate(t.Context(), "a"); err != nil {
 		t.Fatal(err)
 	}
-	for range 5 { // deleting takes its time
+	for range 5 { // the emulator takes some requests to delete a machine
 		if _, err := c.Machines(t.Context(), ""); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for range 2 { // the second finds nothing, and is no error
+	for range 2 { // the second time finds nothing, which is not an error
 		if err := s.Remove(t.Context(), func(setup.Change) {}); err != nil {
 			t.Fatal(err)
 		}
@@ -232,16 +232,16 @@ func TestRemovalRefusesWhileMachinesRunAndLeavesNothing(t *testing.T) {
 			t.Errorf("%s is left", what)
 		}
 	}
-	// names that Google keeps for a while are taken back
+	// names that Google reserves for a while after deletion are undeleted
 	if made, _ := w.add(s); !slices.Contains(made, "role tradewind_test") || !slices.Contains(made, "workload identity pool tradewind-test") {
 		t.Errorf("made again: %v", made)
 	}
 	if made, _ := w.add(s); len(made) > 0 {
-		t.Errorf("and once more: %v", made)
+		t.Errorf("the next time made %v", made)
 	}
 }
 
-func TestItIsPrintedAsCommands(t *testing.T) {
+func TestPrintCommands(t *testing.T) {
 	w := newWorld(t, federated)
 	s := w.setup()
 	lines := s.Print()
@@ -262,11 +262,11 @@ func TestItIsPrintedAsCommands(t *testing.T) {
 		}
 	}
 	if w.gce.Calls("cloudresourcemanager.projects.get") != 0 || len(w.gce.Made()) != 0 {
-		t.Error("printing has called somebody")
+		t.Error("printing made calls")
 	}
 }
 
-func TestWhatIsRefusedIsSaidWithItsStep(t *testing.T) {
+func TestAddErrorNamesStep(t *testing.T) {
 	w := newWorld(t, nil)
 	w.gce.Refuse("iam.projects.roles.create", gce.Fault{Code: 403, Reason: "forbidden", Status: "PERMISSION_DENIED", Message: "You don't have permission to create a role"})
 	s := w.setup()
@@ -275,17 +275,17 @@ func TestWhatIsRefusedIsSaidWithItsStep(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	if made, _ := w.add(s); slices.Contains(made, "network tradewind-test") || !slices.Contains(made, "role tradewind_test") {
-		t.Errorf("then %v", made) // it goes on from where it was
+		t.Errorf("then made %v", made) // Add continues from where it stopped
 	}
 }
 
-func TestBadConfigurations(t *testing.T) {
+func TestNewRejectsBadConfig(t *testing.T) {
 	w := newWorld(t, nil)
 	for name, spoil := range map[string]func(*setup.Config){
 		"a long name":      func(c *setup.Config) { c.Deployment = strings.Repeat("x", 21) },
 		"capital letters":  func(c *setup.Config) { c.Deployment = "Test" },
 		"no project":       func(c *setup.Config) { c.Project = "" },
-		"nobody":           func(c *setup.Config) { c.Member = "" },
+		"no member":        func(c *setup.Config) { c.Member = "" },
 		"no member's form": func(c *setup.Config) { c.Member = "a@example.com" },
 		"a quote":          func(c *setup.Config) { c.Member = "user:a' --quiet 'b" },
 		"both":             func(c *setup.Config) { c.AWSAccount = "123456789012" },

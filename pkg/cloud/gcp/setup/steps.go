@@ -15,10 +15,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/gcp"
 )
 
-// projectsService tells of the project and has its policy. It is off in new projects, so it comes first.
+// projectsService is the API for the project and its policy. It is off in new projects, so it comes first.
 const projectsService = "cloudresourcemanager.googleapis.com"
 
-// steps are what is to be there, in the order in which it is made, or what is to be removed, in the other order.
+// steps returns what is to exist, in the order of creation, or what is to be removed, to be used in reverse order.
 func (s *Setup) steps(removed bool) []step {
 	services := []string{projectsService, "compute.googleapis.com", "iam.googleapis.com", "cloudbilling.googleapis.com"}
 	if s.cfg.TPUs {
@@ -54,7 +54,7 @@ func (s *Setup) steps(removed bool) []step {
 	return append(all, s.dags(removed)...)
 }
 
-// found makes of a failed look the answer to whether something is there.
+// found turns the error of a lookup into whether the resource exists.
 func found(err error) (bool, error) {
 	if gcp.IsGone(err) {
 		return false, nil
@@ -62,7 +62,7 @@ func found(err error) (bool, error) {
 	return err == nil, err
 }
 
-// await looks until something is there.
+// await repeats a lookup until the resource exists.
 func await(ctx context.Context, look func(context.Context) (bool, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, settleWithin)
 	defer cancel()
@@ -136,7 +136,7 @@ func (s *Setup) done(ctx context.Context, op *compute.Operation, err error) erro
 	return err
 }
 
-// firewall lets machines reach each other; nothing else comes in, as no other rule lets it.
+// firewall lets machines reach each other. No other rule exists, so nothing else reaches them.
 func (s *Setup) firewall() step {
 	name := s.Network() + "-machines"
 	return step{
@@ -181,7 +181,7 @@ func (s *Setup) account(id, title string) step {
 			if err != nil {
 				return err
 			}
-			return await(ctx, look) // it is not known everywhere at once
+			return await(ctx, look) // a new account is not known everywhere at once
 		},
 		remove: func(ctx context.Context) error {
 			_, err := s.iam.Projects.ServiceAccounts.Delete(path).Context(ctx).Do()
@@ -190,8 +190,8 @@ func (s *Setup) account(id, title string) step {
 	}
 }
 
-// customRole has the permissions that are used, and is given those that a newer version uses. One that was removed
-// within a week is taken back, as its name is not free.
+// customRole has the permissions that the driver uses, and is updated if a newer version uses more. A role that was
+// removed within the last week is undeleted, because its name is still reserved.
 func (s *Setup) customRole() step {
 	id := s.role()[strings.LastIndexByte(s.role(), '/')+1:]
 	roles := func() *iam.ProjectsRolesService { return s.iam.Projects.Roles }
@@ -237,18 +237,18 @@ func (s *Setup) poolName() string {
 	return "projects/" + s.number + "/locations/global/workloadIdentityPools/" + s.poolID()
 }
 
-// poolID is of at least four characters, and does not begin with gcp-.
+// poolID has at least four characters, and must not begin with gcp-.
 func (s *Setup) poolID() string { return "tradewind-" + s.cfg.Deployment }
 
-// providerID is of at least four characters, too.
+// providerID must have at least four characters, too.
 const providerID = "aws-roles"
 
 func (s *Setup) providerName() string { return s.poolName() + "/providers/" + providerID }
 
-// principal is a role of AWS as Google knows it.
+// principal is Google's name of an AWS role.
 func (s *Setup) principal(role string) string {
 	number := s.number
-	if number == "" { // printed
+	if number == "" { // for printing
 		number = "PROJECT_NUMBER"
 	}
 	return "principalSet://iam.googleapis.com/projects/" + number + "/locations/global/workloadIdentityPools/" +
@@ -259,7 +259,7 @@ func (s *Setup) awsRole(role string) string {
 	return "arn:aws:sts::" + s.cfg.AWSAccount + ":assumed-role/" + role
 }
 
-// pool is what identities of AWS are known in. One that was removed within a month is taken back.
+// pool is the workload identity pool for AWS identities. One that was removed within the last month is undeleted.
 func (s *Setup) pool() step {
 	pools := func() *iam.ProjectsLocationsWorkloadIdentityPoolsService {
 		return s.iam.Projects.Locations.WorkloadIdentityPools
@@ -299,14 +299,14 @@ func (s *Setup) pool() step {
 	}
 }
 
-// awsMapping is how Google knows who of AWS calls (Workload identity federation documentation, "AWS").
+// awsMapping maps an AWS caller to a Google identity (Workload identity federation documentation, "AWS").
 var awsMapping = map[string]string{
 	"google.subject": "assertion.arn",
 	"attribute.aws_role": "assertion.arn.extract('{account_arn}assumed-role/') + 'assumed-role/' + " +
 		"assertion.arn.extract('assumed-role/{role_name}/')",
 }
 
-// provider trusts the roles of the functions and nobody else of their account. It goes with its pool.
+// provider trusts only the roles of the functions, and nothing else in their account. It is removed with its pool.
 func (s *Setup) provider() step {
 	var roles []string
 	for _, r := range s.cfg.AWSRoles {
@@ -318,7 +318,7 @@ func (s *Setup) provider() step {
 		p, err := s.iam.Projects.Locations.WorkloadIdentityPools.Providers.Get(s.providerName()).Context(ctx).Do()
 		there, err := found(err)
 		if there && p.AttributeCondition != condition {
-			return false, fmt.Errorf("it trusts others than it should: %q and not %q; remove it first",
+			return false, fmt.Errorf("the provider trusts %q instead of %q; remove it first",
 				p.AttributeCondition, condition)
 		}
 		return there, err
@@ -342,7 +342,7 @@ func (s *Setup) provider() step {
 	}
 }
 
-// projectBinding gives the role to who buys.
+// projectBinding grants the role to the buyer.
 func (s *Setup) projectBinding() step {
 	path := "projects/" + s.cfg.Project
 	p := policy{

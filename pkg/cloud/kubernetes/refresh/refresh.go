@@ -1,6 +1,6 @@
-// Package refresh puts into the catalogue what clusters of Kubernetes sell: parts of their nodes, at that part of what
-// the catalogue says that a node of the type costs in the cloud that it is of (intercloud-broker paper, §4.2: a
-// catalogue that is renewed from its sources). A node that the catalogue does not know costs what the settings say.
+// Package refresh puts into the catalogue what Kubernetes clusters sell: parts of their nodes, at that part of a
+// node's price. The price is the catalogue's price of the node's type in the node's cloud (intercloud-broker paper,
+// §4.2: a catalogue that is renewed from its sources), or from the settings if the catalogue does not have the type.
 package refresh
 
 import (
@@ -19,28 +19,28 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/kubernetes"
 )
 
-// DefaultUSDPerVCPU is an hour of one vCPU of nodes that nobody knows the price of: about what clouds take
-// for a machine of four GiB a vCPU.
+// DefaultUSDPerVCPU is the price of an hour of one vCPU of nodes with unknown prices: about the clouds' price of a
+// machine with four GiB per vCPU.
 const DefaultUSDPerVCPU = 0.04
 
-// Source tells what clusters have. *kubernetes.Cloud is one.
+// Source lists what clusters have. *kubernetes.Cloud is one.
 type Source interface {
 	Sells(ctx context.Context) (sold []kubernetes.Sold, failed map[string]error)
 }
 
-// Refresher renews the part of a catalogue that clusters of Kubernetes are.
+// Refresher renews the catalogue's part for Kubernetes clusters.
 type Refresher struct {
 	Source    Source
 	Snapshots driver.Snapshots
-	// Base is what to merge over when there is no snapshot yet; catalog.Default when nil.
+	// Base is the catalogue to merge over if there is no snapshot yet; catalog.Default when nil.
 	Base *catalog.Catalog
-	// USD is what a node of a type costs an hour, before the catalogue is asked. PerVCPU is for types that neither
-	// knows; DefaultUSDPerVCPU when 0.
+	// USD is the price of an hour of a node by type, which takes precedence over the catalogue. PerVCPU is for types
+	// that neither has; DefaultUSDPerVCPU when 0.
 	USD     map[string]float64
 	PerVCPU float64
 }
 
-// Refresh asks the clusters and writes the next snapshot. What is known of a cluster that does not answer holds.
+// Refresh asks the clusters and writes the next snapshot. A cluster that does not answer keeps its old offers.
 func (r *Refresher) Refresh(ctx context.Context) (driver.Refreshed, error) {
 	var res driver.Refreshed
 	base, _, err := renew.Last(ctx, r.Snapshots, r.Base)
@@ -75,7 +75,7 @@ func (r *Refresher) Refresh(ctx context.Context) (driver.Refreshed, error) {
 	if slices.EqualFunc(offers, slices.SortedFunc(maps.Values(before), byID), func(a, b catalog.Offer) bool {
 		return a.ID() == b.ID() && a.OnDemandUSD == b.OnDemandUSD && a.HasSpot == b.HasSpot && a.SpotUSD == b.SpotUSD
 	}) {
-		return res, nil // so that nobody plans anew for nothing
+		return res, nil // an unchanged snapshot would only cause needless replanning
 	}
 	next, err := base.Replace(of, offers)
 	if err != nil {
@@ -86,12 +86,12 @@ func (r *Refresher) Refresh(ctx context.Context) (driver.Refreshed, error) {
 
 func byID(a, b catalog.Offer) int { return strings.Compare(a.ID(), b.ID()) }
 
-// price is what a whole node costs an hour.
+// price is the price of an hour of a whole node.
 type price struct{ onDemand, spot float64 }
 
 type nodeType struct{ cloud, region, kind string }
 
-// pricesOf looks up what nodes cost: in their own region, else wherever the type is cheapest.
+// pricesOf looks up the prices of nodes: in their own region, otherwise where the type is cheapest.
 func pricesOf(c *catalog.Catalog, sold []kubernetes.Sold) map[nodeType]price {
 	wanted := map[string]bool{}
 	for _, s := range sold {
@@ -134,10 +134,10 @@ func (r *Refresher) price(n kubernetes.Node, known map[nodeType]price) price {
 	return price{onDemand: perVCPU * float64(n.Whole.MilliCPU) / 1000}
 }
 
-// least is the smallest price that the catalogue keeps, USD per hour.
+// least is the smallest price in the catalogue, USD per hour.
 const least = 1e-6
 
-// offers are the parts of a node.
+// offers returns the parts of a node as offers.
 func (r *Refresher) offers(s kubernetes.Sold, known map[nodeType]price) (all []catalog.Offer) {
 	p := r.price(s.Node, known)
 	for _, shape := range s.Shapes() {
@@ -164,7 +164,7 @@ func archOf(label string) catalog.Arch {
 	return "amd64"
 }
 
-// accelerator names a GPU as the catalogue does: NVIDIA-A100-SXM4-80GB is A100-80GB, nvidia-tesla-v100 is V100.
+// accelerator returns a GPU's name in the catalogue: NVIDIA-A100-SXM4-80GB is A100-80GB, nvidia-tesla-v100 is V100.
 func accelerator(label string) string {
 	text := strings.ToUpper(label)
 	for _, prefix := range []string{"NVIDIA-", "TESLA-", "GEFORCE-"} {
@@ -180,5 +180,5 @@ func accelerator(label string) string {
 	return text
 }
 
-// hundredths is a number of GPUs as people write it: two of seven slices are 0.29.
+// hundredths rounds a number of GPUs to two decimal places: two of seven slices are 0.29.
 func hundredths(x float64) float64 { return math.Round(x*100) / 100 }

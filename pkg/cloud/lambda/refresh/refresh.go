@@ -1,9 +1,10 @@
-// Package refresh renews what the catalogue knows of Lambda's GPU cloud: which machine types it sells, what they are
-// like and what they cost, by the API's list of them (intercloud-broker paper, §4.2). The result, merged over the
+// Package refresh renews the catalogue's part for Lambda's GPU cloud from the API's list of machine types: which
+// types it sells, their properties and their prices (intercloud-broker paper, §4.2). The result, merged over the
 // catalogue in the binary, is a snapshot that planners read.
 //
-// The API does not tell which regions sell a type, only which have some of it now. So a type stays where it was known,
-// and is new where it has capacity; a type that is listed no more is gone everywhere.
+// The API does not list the regions that sell a type, only those that have capacity now. So a type stays in the
+// regions where it was known, and is added where it has capacity; a type that is no longer listed is removed
+// everywhere.
 package refresh
 
 import (
@@ -26,7 +27,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/lambda"
 )
 
-// Snapshots is where the refreshed catalogue is kept.
+// Snapshots stores the refreshed catalogue.
 type Snapshots = driver.Snapshots
 
 // Source lists the machine types that are sold, by name. *lambda.Cloud is one.
@@ -34,7 +35,7 @@ type Source interface {
 	Types(ctx context.Context) (map[string]lambda.Sold, error)
 }
 
-// ErrMalformed says that a list of machine types cannot be believed: the catalogue stays as it was.
+// ErrMalformed means that a list of machine types is not plausible; the catalogue stays as it was.
 var ErrMalformed = errors.New("the list of machine types is malformed")
 
 // Refresher renews Lambda's part of a catalogue.
@@ -42,28 +43,28 @@ type Refresher struct {
 	Source    Source
 	Snapshots Snapshots
 	Now       func() time.Time
-	Log       *slog.Logger // nothing is told when nil
-	// Base is what to merge over when there is no snapshot yet; catalog.Default when nil.
+	Log       *slog.Logger // nil discards
+	// Base is the catalogue to merge over if there is no snapshot yet; catalog.Default when nil.
 	Base *catalog.Catalog
 }
 
-// Result says what a refresh found.
+// Result describes a refresh.
 type Result struct {
 	Offers  int
 	New     []string // offers, by ID
 	Gone    []string
 	Changed []Change
-	Took    time.Duration // by Now
+	Took    time.Duration // duration by Now
 }
 
-// Change is another price, USD per hour.
+// Change is a changed price, in USD per hour.
 type Change struct {
 	ID       string
 	Was, Now float64
 }
 
-// Refresh asks for the machine types, merges them over the last snapshot, and writes the next. When it fails nothing is
-// written, and what was known still holds.
+// Refresh reads the machine types, merges them over the last snapshot, and writes the next. If it fails, it writes
+// nothing and the old data stays valid.
 func (r *Refresher) Refresh(ctx context.Context) (Result, error) {
 	began := r.Now()
 	log := r.Log
@@ -79,7 +80,7 @@ func (r *Refresher) Refresh(ctx context.Context) (Result, error) {
 		err = believable(sold)
 	}
 	if err != nil {
-		log.Warn("Lambda's offers stay as they were", "err", err)
+		log.Warn("Lambda's offers not renewed", "err", err)
 		return Result{}, err
 	}
 	of := func(o *catalog.Offer) bool { return o.Cloud == lambda.Name }
@@ -97,8 +98,7 @@ func (r *Refresher) Refresh(ctx context.Context) (Result, error) {
 	return res, renew.Save(ctx, r.Snapshots, next)
 }
 
-// believable refuses a list in which a type has no name, price or size: taken as it is, it would make offers of
-// nothing.
+// believable returns an error for a list in which a type lacks a name, price or size: it would make unusable offers.
 func believable(sold map[string]lambda.Sold) error {
 	if len(sold) == 0 {
 		return fmt.Errorf("%w: it is empty", ErrMalformed)
@@ -112,7 +112,7 @@ func believable(sold map[string]lambda.Sold) error {
 	return nil
 }
 
-// merge makes the offers of today.
+// merge makes the current offers.
 func merge(before map[string]catalog.Offer, sold map[string]lambda.Sold) []catalog.Offer {
 	known := map[string]catalog.Offer{} // by type
 	regions := map[string]map[string]bool{}
@@ -152,7 +152,7 @@ func merge(before map[string]catalog.Offer, sold map[string]lambda.Sold) []catal
 	return offers
 }
 
-// fresh is an offer of a type that was not known, as the API describes it.
+// fresh makes an offer of a new type from the API's description.
 func fresh(t lambda.Type) catalog.Offer {
 	o := catalog.Offer{Cloud: lambda.Name, InstanceType: t.Name, VCPU: float64(t.Specs.VCPU),
 		MemoryGiB: float64(t.Specs.MemoryGiB), Arch: catalog.Arch(lambda.Arch(t.Name))}
@@ -162,7 +162,7 @@ func fresh(t lambda.Type) catalog.Offer {
 	return o
 }
 
-// accelerator names a GPU as the catalogue does: "A100 (80 GB SXM4)" is A100-80GB, "A10 (24 GB PCIe)" is A10.
+// accelerator returns a GPU's name in the catalogue: "A100 (80 GB SXM4)" is A100-80GB, "A10 (24 GB PCIe)" is A10.
 func accelerator(description string) string {
 	model, detail, _ := strings.Cut(description, " (")
 	size, _, _ := strings.Cut(detail, " ")

@@ -43,7 +43,7 @@ func newRefresher(t *testing.T, types []lambdacloud.Type) (*refresh.Refresher, *
 	return &refresh.Refresher{Source: c, Snapshots: s, Now: time.Now}, s, account
 }
 
-func TestTypesOfTodayReplaceThoseOfYesterday(t *testing.T) {
+func TestRefreshReplacesTypes(t *testing.T) {
 	r, s, _ := newRefresher(t, []lambdacloud.Type{
 		{Name: "gpu_1x_a10", GPU: "A10 (24 GB PCIe)", GPUs: 1, Cents: 99, VCPU: 30, MemoryGiB: 200, Regions: []string{"us-midwest-2"}},
 		{Name: "gpu_2x_new", GPU: "A100 (80 GB SXM4)", GPUs: 2, Cents: 250, VCPU: 60, MemoryGiB: 400, Regions: []string{"us-east-1"}},
@@ -65,7 +65,7 @@ func TestTypesOfTodayReplaceThoseOfYesterday(t *testing.T) {
 		t.Errorf("known: %+v %v", known, err)
 	}
 	if _, err := before.Lookup("lambda/us-midwest-2/gpu_1x_a10"); err == nil {
-		t.Fatal("the test does not test: the region is known")
+		t.Fatal("the region is not new in the catalogue")
 	}
 	if o, err := c.Lookup("lambda/us-midwest-2/gpu_1x_a10"); err != nil || o.OnDemandUSD != 0.99 || o.VCPU != 30 {
 		t.Errorf("in a new region: %+v %v", o, err)
@@ -75,7 +75,7 @@ func TestTypesOfTodayReplaceThoseOfYesterday(t *testing.T) {
 		t.Errorf("new: %+v %v", o, err)
 	}
 	if _, err := c.Lookup("lambda/us-east-1/gpu_8x_v100"); err == nil {
-		t.Error("what is sold no more is still there")
+		t.Error("a type that is no longer sold still exists")
 	}
 	if !slices.Equal(res.New, []string{"lambda/us-east-1/gpu_2x_new", "lambda/us-midwest-2/gpu_1x_a10"}) ||
 		!slices.Contains(res.Gone, "lambda/us-east-1/gpu_8x_v100") || len(res.Changed) == 0 || res.Changed[0].Now != 0.99 {
@@ -93,11 +93,11 @@ func TestTypesOfTodayReplaceThoseOfYesterday(t *testing.T) {
 		t.Errorf("other clouds had %d offers and have %d", was, is)
 	}
 	if again, err := r.Refresh(t.Context()); err != nil || len(again.New)+len(again.Gone)+len(again.Changed) != 0 {
-		t.Errorf("a second time: %+v %v", again, err)
+		t.Errorf("the second time: %+v %v", again, err)
 	}
 }
 
-func TestWhatIsDownChangesNothing(t *testing.T) {
+func TestRefreshOfUnavailableAPIChangesNothing(t *testing.T) {
 	r, s, account := newRefresher(t, nil)
 	account.Revoke(true)
 	if _, err := r.Refresh(t.Context()); err == nil || s.data != nil {
@@ -105,7 +105,7 @@ func TestWhatIsDownChangesNothing(t *testing.T) {
 	}
 }
 
-// listed is a list that did not come from the emulator.
+// listed is a source with a fixed list.
 type listed map[string]lambda.Sold
 
 func (l listed) Types(context.Context) (map[string]lambda.Sold, error) { return l, nil }
@@ -118,7 +118,7 @@ func list(t testing.TB, text string) (listed, bool) {
 const good = `{"t":{"instance_type":{"name":"t","gpu_description":"L4 (24 GB)","price_cents_per_hour":50,"specs":{"vcpus":1,"memory_gib":2,"gpus":1}},
 "regions_with_capacity_available":[{"name":"us-east-1"}]}}`
 
-func TestWhatIsMalformedChangesNothing(t *testing.T) {
+func TestRefreshRejectsMalformedList(t *testing.T) {
 	for name, text := range map[string]string{
 		"empty": `{}`, "free": strings.Replace(good, "50", "0", 1), "no memory": strings.Replace(good, `"memory_gib":2`, `"memory_gib":0`, 1),
 		"another name": strings.Replace(good, `{"t":`, `{"u":`, 1),
@@ -135,7 +135,7 @@ func TestWhatIsMalformedChangesNothing(t *testing.T) {
 	}
 }
 
-// FuzzTypes holds that whatever is listed either changes nothing or makes a catalogue that can be read again.
+// FuzzTypes checks that any list either changes nothing or makes a readable catalogue.
 func FuzzTypes(f *testing.F) {
 	f.Add(good)
 	f.Add(`{}`)
@@ -152,7 +152,7 @@ func FuzzTypes(f *testing.F) {
 		r := &refresh.Refresher{Source: l, Snapshots: s, Now: time.Now, Base: base}
 		if _, err := r.Refresh(t.Context()); err != nil {
 			if s.data != nil {
-				t.Error("written although it failed")
+				t.Error("a failed refresh wrote a snapshot")
 			}
 			return
 		}
