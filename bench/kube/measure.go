@@ -42,7 +42,7 @@ type measure struct {
 	idle, most         float64 // MiB
 }
 
-var errNotSo = errors.New("not so")
+var errNotSo = errors.New("step failed")
 
 func (m *measure) run(ctx context.Context) (err error) {
 	if m.dir, err = os.MkdirTemp("", "tradewind-bench-kube-"); err != nil {

@@ -29,7 +29,7 @@ type answer struct {
 const runtimePath = "/2018-06-01/runtime/"
 
 func newRuntimeAPI(event string) (*runtimeAPI, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // on loopback, at once
+	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // on loopback, immediate
 	if err != nil {
 		return nil, err
 	}

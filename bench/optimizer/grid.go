@@ -7,7 +7,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 )
 
-// shape is how the tasks of a generated model depend on each other.
+// shape is the form of the dependency graph of a generated model.
 type shape string
 
 const (

@@ -81,7 +81,7 @@ func readWorkflow(file string) (*dag.Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() //nolint:errcheck // only read from
+	defer f.Close() //nolint:errcheck // read-only
 	z, err := gzip.NewReader(f)
 	if err != nil {
 		return nil, err

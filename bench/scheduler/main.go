@@ -233,7 +233,7 @@ func read[T any](path string, parse func(string, io.Reader) ([]T, error)) ([]T, 
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() //nolint:errcheck // only read from
+	defer f.Close() //nolint:errcheck // read-only
 	z, err := gzip.NewReader(f)
 	if err != nil {
 		return nil, err

@@ -226,7 +226,7 @@ func testDAGBucket(t *testing.T, s *shell) {
 		}
 	}
 	for _, f := range google.Faults() {
-		t.Errorf("not as Google describes it: %s", f)
+		t.Errorf("not as in Google's documentation: %s", f)
 	}
 	if bucket.get("dags/broken.yaml.error.txt.error.txt") != "" {
 		t.Error("a remark was taken for a job")

@@ -153,7 +153,7 @@ func testTPU(t *testing.T, s *shell) {
 		}
 	}
 	for _, f := range google.Faults() {
-		t.Errorf("not as Google describes it: %s", f)
+		t.Errorf("not as in Google's documentation: %s", f)
 	}
 }
 

@@ -217,7 +217,7 @@ func (b *fakeBroker) WhyWaiting(_ context.Context, id string) (*apitypes.Why, er
 	for _, j := range b.jobs {
 		if j.ID == id {
 			return &apitypes.Why{
-				Job: id, Queue: j.Queue, State: j.State, Waiting: 1, Reason: "queue default has 4 of the 4 vCPU that it may have, and this needs 2",
+				Job: id, Queue: j.Queue, State: j.State, Waiting: 1, Reason: "queue default holds 4 of at most 4 vCPU, and this needs 2 more",
 				Tasks: []apitypes.WhyTask{{Task: "train", Since: j.Submitted, Ahead: 3, Reasons: []string{"queue default has 4 of the 4 vCPU that it may have, and this needs 2"}}},
 			}, nil
 		}

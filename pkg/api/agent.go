@@ -110,7 +110,7 @@ func (a *API) work(ctx context.Context, in *workInput) (*body[wire.Work], error)
 	claims := claimed(ctx)
 	for {
 		rung, done := a.cfg.Hub.listen(claims.Cluster)
-		// The look itself is not cut short by the end of the wait.
+		// The end of the wait must not interrupt the look itself.
 		w, err := a.cfg.Broker.Agents.Work(context.WithoutCancel(ctx), claims, in.Seen)
 		if err != nil || w.Command != wire.None || ctx.Err() != nil || in.Visits >= 0 && w.Visits > in.Visits {
 			done()

@@ -10,23 +10,24 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/fault"
 )
 
-// Amount is how much of some capacity there is, or how much of it something takes, in all that it is counted in.
-// Capacity that is not counted in one of them is 0 there, and has no room for what takes some of it.
+// Amount is a size of some capacity, or of the demand for it, in all units. A field is 0 if the capacity is not
+// counted in that unit; it then has no room for a demand in that unit.
 type Amount struct {
 	Machines  int64 `json:"machines,omitempty"`  // of one type
 	MilliVCPU int64 `json:"milliVCPU,omitempty"` // thousandths of a vCPU
 	MiB       int64 `json:"mib,omitempty"`       // memory
 	MicroUSD  int64 `json:"microUSD,omitempty"`  // millionths of a USD for each hour
-	// CentiUnits are hundredths of a normalised unit, by which AWS compares the sizes of a family: a small one is 1.
+	// CentiUnits are hundredths of a normalised unit, the unit in which AWS compares the sizes of an instance family:
+	// size "small" is 1.
 	CentiUnits int64 `json:"centiUnits,omitempty"`
 }
 
-// parts are an amount's numbers.
+// parts returns the fields of an amount.
 func (a Amount) parts() [5]int64 {
 	return [...]int64{a.Machines, a.MilliVCPU, a.MiB, a.MicroUSD, a.CentiUnits}
 }
 
-// of is the amount of such numbers.
+// of returns the amount with these fields.
 func of(p [5]int64) Amount {
 	return Amount{Machines: p[0], MilliVCPU: p[1], MiB: p[2], MicroUSD: p[3], CentiUnits: p[4]}
 }
@@ -40,7 +41,7 @@ func (a Amount) Plus(b Amount) Amount {
 	return of(x)
 }
 
-// Minus is what is left without b. A part of it may be below 0.
+// Minus returns a without b. Its fields may be below 0.
 func (a Amount) Minus(b Amount) Amount { return a.Plus(b.Times(-1)) }
 
 // Times is so many of it.
@@ -52,7 +53,7 @@ func (a Amount) Times(n int) Amount {
 	return of(x)
 }
 
-// Floor is the amount with nothing below 0.
+// Floor returns the amount with 0 for every field below 0.
 func (a Amount) Floor() Amount {
 	x := a.parts()
 	for i := range x {
@@ -61,7 +62,7 @@ func (a Amount) Floor() Amount {
 	return of(x)
 }
 
-// Within says whether there is room for it in b: no part is larger.
+// Within reports whether b has room for a: no field of a is larger.
 func (a Amount) Within(b Amount) bool {
 	x, y := a.parts(), b.parts()
 	for i := range x {
@@ -72,7 +73,7 @@ func (a Amount) Within(b Amount) bool {
 	return true
 }
 
-// Compare puts amounts in an order, in which one that is within another does not come after it.
+// Compare defines a total order in which an amount never comes after one that it is within.
 func (a Amount) Compare(b Amount) int {
 	x, y := a.parts(), b.parts()
 	for i := range x {
@@ -83,13 +84,13 @@ func (a Amount) Compare(b Amount) int {
 	return 0
 }
 
-// IsZero says whether it is nothing.
+// IsZero reports whether all fields are 0.
 func (a Amount) IsZero() bool { return a == Amount{} }
 
 // maxPart bounds each part of an amount, so that sums of them do not overflow.
 const maxPart = 1e12
 
-// Sound says whether each part is a number that an account can have.
+// Sound reports whether each field is between 0 and the maximum.
 func (a Amount) Sound() bool {
 	for _, n := range a.parts() {
 		if n < 0 || n > maxPart {
@@ -99,7 +100,7 @@ func (a Amount) Sound() bool {
 	return true
 }
 
-// Holds is how many times b there is room for: 0 where b is nothing.
+// Holds returns how many times b fits into a; 0 if b is zero.
 func (a Amount) Holds(b Amount) int {
 	times := int64(math.MaxInt32)
 	if b.IsZero() {
@@ -114,7 +115,7 @@ func (a Amount) Holds(b Amount) int {
 	return int(times)
 }
 
-// String tells it to people: 4 machines; 96 vCPUs and 384 GiB; 1.5 USD an hour.
+// String returns the amount in words: 4 machines; 96 vCPUs and 384 GiB; 1.5 USD an hour.
 func (a Amount) String() string {
 	var parts []string
 	exact := func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
@@ -138,10 +139,10 @@ func (a Amount) String() string {
 	return strings.Join(parts, " and ")
 }
 
-// Check says what is wrong with an amount that an account is said to have.
+// Check returns an error if an account cannot have the amount: it is zero, or a field is out of range.
 func (a Amount) Check() error {
 	if !a.Sound() || a.IsZero() {
-		return fmt.Errorf("%s is no amount of capacity", a)
+		return fmt.Errorf("%s is not a valid amount of capacity", a)
 	}
 	return nil
 }

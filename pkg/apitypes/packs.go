@@ -13,10 +13,10 @@ type Missing struct {
 	Missing []Lack `json:"missing" nullable:"false" doc:"The pieces to upload, each with the right to"`
 }
 
-// MaxAsk is how many pieces may be asked for at a time.
+// MaxAsk is the maximum number of pieces in one request.
 const MaxAsk = 1000
 
-// Lack is a piece that is not there, and the right to write it.
+// Lack is a missing piece, and the grant to write it.
 type Lack struct {
 	Digest pack.Digest `json:"digest"`
 	Grant  grant.Grant `json:"grant"`

@@ -2,10 +2,10 @@ package apitypes
 
 import "time"
 
-// PoolToken is a token with the time until which it is good, on the broker's clock.
+// PoolToken is a token and its expiry, on the broker's clock.
 type PoolToken struct {
 	Token   string    `json:"token" doc:"The secret"`
-	Expires time.Time `json:"expires" doc:"Until when it is good, on the broker's clock"`
+	Expires time.Time `json:"expires" doc:"When the token expires, on the broker's clock"`
 }
 
 // PoolList is a list of pools.
@@ -43,7 +43,7 @@ const (
 type Capacity struct {
 	CPUs         float64 `json:"cpus" doc:"vCPUs"`
 	MemoryGiB    float64 `json:"memoryGiB" doc:"Memory, GiB"`
-	Accelerator  string  `json:"accelerator,omitempty" doc:"Name of the accelerators as the catalogue has it"`
+	Accelerator  string  `json:"accelerator,omitempty" doc:"Name of the accelerators, as in the catalogue"`
 	Accelerators float64 `json:"accelerators,omitempty" doc:"How many of them"`
 }
 

@@ -22,7 +22,7 @@ func eachFile(spec *dag.Job, do func(task int, field, uri string) error) error {
 	for i := range spec.Tasks {
 		t := &spec.Tasks[i]
 		if t.StandIn() {
-			continue // its files are only sizes
+			continue // its files have only sizes
 		}
 		if t.Workdir != "" {
 			if err := do(i, "workdir", t.Workdir); err != nil {

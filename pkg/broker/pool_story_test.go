@@ -111,7 +111,7 @@ func (s *yard) command(t *testing.T, d *datadriven.TestData) string {
 		"explain": s.explain, "queue": s.queue, "why": s.why, "use": s.use, "save": s.save,
 	}[d.Cmd]
 	if !ok {
-		d.Fatalf(t, "no command %s", d.Cmd)
+		d.Fatalf(t, "unknown command %s", d.Cmd)
 	}
 	if err := f(d); err != nil {
 		s.printf("error: %v", err)

@@ -187,7 +187,7 @@ func (s *office) command(t *testing.T, d *datadriven.TestData) string {
 			}
 		}
 	default:
-		d.Fatalf(t, "no command %s", d.Cmd)
+		d.Fatalf(t, "unknown command %s", d.Cmd)
 	}
 	if err != nil {
 		s.printf("error: %v", err)

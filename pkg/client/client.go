@@ -47,7 +47,7 @@ func New(base, token string) *Client {
 	return &Client{
 		base: strings.TrimSuffix(base, "/"), token: token, retry: reconnectWait, firstPause: firstPause,
 		http: &http.Client{
-			// The API does not redirect; the token goes to nobody else.
+			// The API does not redirect; the token must not be sent to another server.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}

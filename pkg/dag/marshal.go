@@ -268,7 +268,7 @@ func writeResources(r *Resources) *mapping {
 	return m
 }
 
-// writeService writes one replica as it is read.
+// writeService writes one replica in the form in which it is read.
 func writeService(s *Service) *mapping {
 	m := flow()
 	if s == nil {
@@ -294,7 +294,7 @@ func writeService(s *Service) *mapping {
 	return m
 }
 
-// writeOn writes reactions as they are read.
+// writeOn writes reactions in the form in which they are read.
 func writeOn(on []Reaction) *mapping {
 	m := block()
 	for i, r := range on {
@@ -329,7 +329,7 @@ func writeLabels(labels map[string]string) *mapping {
 	return m
 }
 
-// writePlacement writes rules as they are read.
+// writePlacement writes rules in the form in which they are read.
 func writePlacement(rules []Placement) (list []*yaml.Node) {
 	for i := range rules {
 		p, m := &rules[i], flow()

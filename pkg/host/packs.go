@@ -49,7 +49,7 @@ func (a at) Sign(ctx context.Context, wants ...grant.Want) ([]grant.Grant, error
 	return signed, err
 }
 
-// Close lets go of the folder.
+// Close closes the folder.
 func (p *packs) Close() error { return p.shelf.Root.Close() }
 
 // sweepEvery is how often packs that no job has named for long are removed.

@@ -64,7 +64,7 @@ type sandbox struct {
 
 // start starts a process of a function, and returns when it asks for its first invocation.
 func start(ctx context.Context, f *Function) (*sandbox, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // on loopback, at once
+	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // on loopback, immediate
 	if err != nil {
 		return nil, err
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 )
 
-// TestMain makes this binary the agent of the machines that it boots.
+// TestMain makes this test binary the agent of the machines that it boots.
 func TestMain(m *testing.M) {
 	proc.Reexec()
 	if os.Getenv(agent.EnvEndpoint) != "" {

@@ -185,7 +185,7 @@ func (s *Store) Read(_ context.Context, log api.Log, offset int64, p []byte) (in
 	if err != nil {
 		return 0, missing(err)
 	}
-	defer f.Close() //nolint:errcheck // only read from
+	defer f.Close() //nolint:errcheck // read-only
 	n, err := f.ReadAt(p, offset)
 	switch {
 	case n > 0:

@@ -124,7 +124,7 @@ func ParentOutputs(u book.Reader, cfg record.Config, job record.Job, spec *dag.J
 		p := int32(edge.From) //nolint:gosec // a task of the job
 		parent := &spec.Tasks[p]
 		if parent.StandIn() {
-			continue // its files are only sizes
+			continue // its files have only sizes
 		}
 		paths, all := read(parent, edge.Outputs)
 		switch {

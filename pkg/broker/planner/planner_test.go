@@ -271,7 +271,7 @@ func TestLearnedPricesAndInterruptionsCount(t *testing.T) {
 	}
 }
 
-func TestTheSameInputGivesTheSamePlan(t *testing.T) {
+func TestPlannerIsDeterministic(t *testing.T) {
 	p, _ := newPlanner(t)
 	spec := readJob(t, pair)
 	if a, b := plan(t, p, record.PlanInput{Spec: spec}), plan(t, p, record.PlanInput{Spec: spec}); !reflect.DeepEqual(a, b) {

@@ -132,7 +132,7 @@ func (b *Bus) exhumed(r *pubsubpb.ReceivedMessage) corpse {
 	return c
 }
 
-// release shows letters again that were looked at. It does so as well when the call was given up.
+// release makes received letters visible again, even if ctx was cancelled.
 func (b *Bus) release(ctx context.Context, letters []corpse) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()

@@ -83,7 +83,7 @@ func batches(messages []*pubsubpb.PubsubMessage) [][]*pubsubpb.PubsubMessage {
 	return calls
 }
 
-// letter is what is known of how a message died.
+// letter describes why and when a message became a dead letter.
 type letter struct {
 	reason   string
 	attempts int

@@ -56,7 +56,7 @@ const (
 	maxCall       = 9 << 20 // bytes of a publish; Pub/Sub's limit is 10 MB
 )
 
-// Config is what a bus is made of.
+// Config is the configuration of a bus.
 type Config struct {
 	Project string // Google Cloud project
 	// tradewind-: the topic is tradewind-events, the dead are in tradewind-dead, the queue of fn is subscription

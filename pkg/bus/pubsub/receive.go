@@ -140,7 +140,7 @@ func (b *Bus) ack(ctx context.Context, name string, ackIDs ...string) error {
 	return nil
 }
 
-// hide changes for how long from now a message is hidden.
+// hide hides a message for d from now.
 func (b *Bus) hide(ctx context.Context, name, ackID string, d time.Duration) error {
 	return b.cfg.Subscriptions.ModifyAckDeadline(ctx, &pubsubpb.ModifyAckDeadlineRequest{
 		Subscription: b.cfg.subscription(name), AckIds: []string{ackID}, AckDeadlineSeconds: deadline(d),

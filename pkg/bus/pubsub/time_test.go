@@ -139,7 +139,7 @@ func TestADelayIsNoAttempt(t *testing.T) {
 	}
 }
 
-func TestExtendHidesForAnotherTimeOut(t *testing.T) {
+func TestExtendHidesForAnotherVisibility(t *testing.T) {
 	f := start(t, false)
 	f.publish("test.work.v1", "g", "a")
 	d := f.take("work", "a")[0]

@@ -9,7 +9,7 @@ import (
 // A task may leave folders that their owner may not write to, for example Go's module cache.
 func TestRemoveDirRemovesReadOnlyFolders(t *testing.T) {
 	if os.Geteuid() == 0 {
-		t.Skip("root may remove everything")
+		t.Skip("root can remove everything")
 	}
 	dir := t.TempDir()
 	mod := filepath.Join(dir, "0", workName, "attempts", "1", "home", "go", "pkg", "mod", "m@v1")

@@ -81,7 +81,7 @@ type failure struct {
 	Late       int           `json:"late,omitempty"`
 }
 
-// Call carries a message to the other side and its answer back.
+// Call sends a message to the server and returns its answer.
 type Call func(ctx context.Context, message []byte) ([]byte, error)
 
 // Client is a cloud whose driver runs on the other side. It implements cloud.Cloud and driver.Checker.

@@ -34,7 +34,7 @@ func TestPublishedManifests(t *testing.T) {
 		var b strings.Builder
 		read := 0
 		for _, file := range files {
-			data, err := os.ReadFile(file) //nolint:gosec // of the tests
+			data, err := os.ReadFile(file) //nolint:gosec // a file of the tests
 			if err != nil {
 				t.Fatal(err)
 			}

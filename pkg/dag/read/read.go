@@ -35,7 +35,7 @@ func File(path string) (*dag.Job, error) {
 	if err != nil {
 		return nil, unreadable(path, err)
 	}
-	defer f.Close() //nolint:errcheck // only read from
+	defer f.Close() //nolint:errcheck // read-only
 	info, err := f.Stat()
 	if err != nil {
 		return nil, unreadable(path, err)

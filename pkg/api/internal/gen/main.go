@@ -17,7 +17,7 @@ import (
 
 func main() {
 	file := flag.String("file", "openapi.json", "the document")
-	check := flag.Bool("check", false, "only compare, exit 1 when stale")
+	check := flag.Bool("check", false, "only compare, and exit with 1 if a file is stale")
 	flag.Parse()
 	if err := run(*file, *check); err != nil {
 		fmt.Fprintln(os.Stderr, "gen:", err)

@@ -264,5 +264,5 @@ func (d *decoder) positions(column []uint32) {
 	}
 }
 
-// ErrBadSnapshot is wrapped by the errors of [ReadSnapshot].
+// ErrBadSnapshot is wrapped by every error of [ReadSnapshot].
 var ErrBadSnapshot = errors.New("bad catalogue snapshot")

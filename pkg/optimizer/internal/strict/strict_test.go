@@ -23,7 +23,7 @@ func TestStories(t *testing.T) {
 	datadriven.Walk(t, "testdata/stories", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			if d.Cmd != "read" {
-				d.Fatalf(t, "no command %s", d.Cmd)
+				d.Fatalf(t, "unknown command %s", d.Cmd)
 			}
 			return read(strings.ReplaceAll(d.Input, "LONG", strings.Repeat("x", 100)))
 		})
