@@ -103,7 +103,7 @@ type Settings struct {
 	// KeyFile is a file of mode 0600 with Lambda's API key. SSHKey is the name of an SSH key of the account.
 	KeyFile string `json:"keyFile,omitempty"`
 	SSHKey  string `json:"sshKey,omitempty"`
-	// Functions are the functions that buy instead of this computer. They are not part of their own settings.
+	// Functions are the functions that buy instead of this computer. They do not inherit this field.
 	Functions Functions `json:"functions,omitzero"`
 }
 

@@ -18,7 +18,7 @@ import (
 // Kind is the type of a failure; it decides what failover does.
 type Kind string
 
-// The kinds of failure, with what the broker does about each.
+// The kinds of failure, and how the broker handles each.
 const (
 	Capacity  Kind = "capacity"  // block the zone and machine type for a time
 	Quota     Kind = "quota"     // block the region and machine family

@@ -1,11 +1,12 @@
-// Package aws buys EC2 machines: it is the driver of pkg/cloud for AWS, with what else the broker's functions need of
-// this cloud. It is the Provisioner's and the Catalog's part for AWS (intercloud-broker paper, §4.2 and §4.4).
+// Package aws buys EC2 machines: it is the driver of pkg/cloud for AWS, with everything else that the broker's
+// functions need from this cloud. It is the Provisioner's and the Catalog's part for AWS (intercloud-broker paper,
+// §4.2 and §4.4).
 //
 //   - [Cloud] launches, terminates and lists machines, spot and on-demand, in a fixed set of regions.
 //   - [Typed] maps an API's error code to the kind that failover uses.
 //   - [DecodeNotice] reads EventBridge events about machines; [Cloud.Notice] finds the owners of these machines.
-//   - [SpotPrices] reads the spot prices that changed since the last call; [Refresher] renews the catalogue's AWS offers;
-//     [Cloud.Quotas] returns how many vCPUs the account may have.
+//   - [SpotPrices] reads the spot prices that changed since the last call; [Refresher] renews the catalogue's AWS
+//     offers; [Cloud.Quotas] returns how many vCPUs the account may have.
 //
 // # A cluster is bought once
 //
@@ -19,6 +20,6 @@
 //
 // # What it does not do
 //
-// It does not know plans, bids or jobs, keeps no state except caches of what rarely changes, and does not wait for
+// It does not know plans, bids or jobs, keeps no state except caches of rarely changing facts, and does not wait for
 // machines to boot: the agent on each machine connects to the broker by itself (package bootstrap).
 package aws

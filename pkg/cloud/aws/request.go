@@ -92,7 +92,7 @@ func (c Config) settle(in *ec2.RunInstancesInput) {
 	}
 }
 
-// clientToken returns at most 64 ASCII characters, the most that EC2 accepts.
+// clientToken returns at most 64 ASCII characters, which is EC2's limit.
 func clientToken(deployment, cluster string) string {
 	sum := sha256.Sum256([]byte(deployment + "\x00" + cluster))
 	return hex.EncodeToString(sum[:])

@@ -93,7 +93,7 @@ func (c *Cloud) due() bool {
 }
 
 // Sweep deletes the interfaces, addresses and disks of the deployment's machines that no longer exist, and returns
-// the names of what it deleted. Errors are *cloud.Error.
+// the names of the deleted resources. Errors are *cloud.Error.
 func (c *Cloud) Sweep(ctx context.Context) ([]string, error) {
 	removed, err := c.sweep(ctx, c.prefix())
 	if err != nil {

@@ -3,7 +3,7 @@
 //
 //   - [Cloud] launches, terminates and lists machines, spot and on-demand, in a fixed set of regions.
 //   - [Typed] maps an error of an API or an operation to the kind that failover uses.
-//   - [Cloud.Check] reports the caller's identity, what may be bought, and what is missing.
+//   - [Cloud.Check] reports the caller's identity, the machines that may be bought, and missing rights.
 //   - [DecodeNotice] reads audit log entries about interrupted machines.
 //
 // # A cluster is bought once
@@ -24,6 +24,6 @@
 //
 // # What it does not do
 //
-// It does not know plans, bids or jobs, keeps no state except caches of what rarely changes, and does not wait for
+// It does not know plans, bids or jobs, keeps no state except caches of rarely changing facts, and does not wait for
 // agents.
 package gcp

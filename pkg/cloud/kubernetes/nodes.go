@@ -153,8 +153,8 @@ func usedBy(pods []corev1.Pod) map[string]use {
 	return used
 }
 
-// readNodes converts a cluster's nodes, and what is used on each, to what can be bought on them. It omits nodes that
-// accept no new pods, are not ready, or have a taint that our pods do not tolerate.
+// readNodes converts a cluster's nodes, and the resources in use on each, to the nodes that the driver sells. It
+// omits nodes that accept no new pods, are not ready, or have a taint that our pods do not tolerate.
 func readNodes(nodes []*corev1.Node, used map[string]use, tolerations []corev1.Toleration) []Node {
 	var found []Node
 	for _, n := range nodes {

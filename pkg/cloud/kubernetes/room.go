@@ -281,7 +281,7 @@ func (g *gang) fits(gr *grounds, bound map[string]int, nodes, more []Node, wante
 	return take(all, g.shape, g.spec.Offer.Zone, g.spec.Offer.Spot, wanted)
 }
 
-// more returns nodes that could be added, enough for the gang and for what was promised to others.
+// more returns nodes that could be added, enough for the gang and for the promises to other gangs.
 func (g *gang) more(ctx context.Context, nodes []Node, wanted int) (more []Node, err error) {
 	pools, err := g.place.growing(ctx)
 	if err != nil {

@@ -24,7 +24,7 @@ func (s Sold) Shapes() []Shape {
 	return all
 }
 
-// Sells returns what every place has, and what it could grow to. failed has the error of each place that does not
+// Sells returns the nodes of every place, and those that it could add. failed has the error of each place that does not
 // answer.
 func (c *Cloud) Sells(ctx context.Context) (sold []Sold, failed map[string]error) {
 	failed = map[string]error{}

@@ -157,7 +157,7 @@ func (c *Cloud) turn(ctx context.Context) error {
 // maxKnown is the maximum number of remembered clusters.
 const maxKnown = 10_000
 
-// bought records machines of a cluster, and whether they are all of it.
+// bought records machines of a cluster, and whether the cluster is complete.
 func (c *Cloud) bought(name string, whole bool, machines ...owned) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -190,7 +190,8 @@ func thin[V any](m map[string]V) {
 	}
 }
 
-// members returns the machines of a cluster that this process has bought, by rank, and whether they are all of it.
+// members returns the machines of a cluster that this process has bought, by rank, and whether the
+// cluster is complete.
 func (c *Cloud) members(name string) (machines map[int]owned, whole bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -6,7 +6,7 @@
 // Nothing is lost if the process that called Launch dies. A machine's record is on disk before the machine is
 // started, and a lock that its processes inherit shows at any time whether any of them is alive. So a host that was
 // killed and opened again on the same directory lists every machine and can terminate it, and never mistakes another
-// process for one of its own.
+// process for one of these.
 //
 // It is not a sandbox: tasks run as the user who runs the broker.
 package local

@@ -1,4 +1,4 @@
-// Package check reports what an AWS account may do: its identity, regions and quotas, and what is missing.
+// Package check reports what an AWS account may do: its identity, regions, quotas and missing rights.
 package check
 
 import (
@@ -72,7 +72,7 @@ func (c *Checker) Check(ctx context.Context) (driver.Report, error) {
 		}
 		r.Quotas = append(r.Quotas, quotas...)
 		reserved, err := refresh.Reserved(ctx, c.Cloud, region, known)
-		if err != nil { // then the broker uses none of it
+		if err != nil { // then the broker does not use it
 			r.Missing = append(r.Missing, unknown("what the account has reserved in "+region, r.Identity, err,
 				"ec2:DescribeCapacityReservations", "ec2:DescribeReservedInstances", "ec2:DescribeInstances",
 				"ec2:DescribeAvailabilityZones"))

@@ -11,7 +11,7 @@ import (
 )
 
 // Owned returns the capacity that the subscription already has, used up or not. For savings plans it returns Azure's
-// own figure of what was used, because counting what others use would need all prices of all regions.
+// own figure of the usage, because counting the usage of others would need all prices of all regions.
 func Owned(ctx context.Context, c *azure.Cloud) (told []driver.Reserved, lacks []driver.Lack) {
 	r := &Refresher{Cloud: c}
 	unknown := func(what, role, scope string, err error) {

@@ -19,7 +19,7 @@ import (
 // PricesURL is Azure's public price list.
 const PricesURL = "https://prices.azure.com/api/retail/prices"
 
-// Limits of what is accepted from the price list.
+// Limits for entries of the price list.
 const (
 	maxUSD     = 1e5      // for an hour
 	maxPage    = 16 << 20 // bytes

@@ -25,8 +25,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/azure"
 )
 
-// Config describes what to create, and for whom. Deployment, Subscription, Location and Credential are required, and
-// one of Principal and Federation.
+// Config describes what to create, and for which identity. Deployment, Subscription, Location and Credential are
+// required, and one of Principal and Federation.
 type Config struct {
 	Deployment    string
 	Subscription  string

@@ -37,7 +37,7 @@ func Reported(all []catalog.Reserved) (told []driver.Reserved) {
 	return told
 }
 
-// Owned returns the capacity that an account already has, and the problems that kept it from finding all of it.
+// Owned returns the capacity that an account already has, and the problems that made the result incomplete.
 type Owned func(ctx context.Context) ([]driver.Reserved, []driver.Lack)
 
 // Owning returns a checker that also reports the capacity that the account already has.

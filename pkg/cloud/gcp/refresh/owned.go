@@ -28,7 +28,7 @@ func Owned(ctx context.Context, c *gcp.Cloud) ([]driver.Reserved, []driver.Lack)
 	byID := func(a, b catalog.Reserved) int { return strings.Compare(a.ID, b.ID) }
 	slices.SortFunc(reserved, byID)
 	told := renew.Reported(reserved)
-	known, err := catalog.Default() // for the sizes of what others run
+	known, err := catalog.Default() // for the sizes of others' machines
 	if err != nil {
 		return told, unknown("what the project has committed itself to use", err)
 	}

@@ -18,7 +18,7 @@ import (
 // projectsService is the API for the project and its policy. It is off in new projects, so it comes first.
 const projectsService = "cloudresourcemanager.googleapis.com"
 
-// steps returns what is to exist, in the order of creation, or what is to be removed, to be used in reverse order.
+// steps returns the resources to create, in order, or those to remove, to be used in reverse order.
 func (s *Setup) steps(removed bool) []step {
 	services := []string{projectsService, "compute.googleapis.com", "iam.googleapis.com", "cloudbilling.googleapis.com"}
 	if s.cfg.TPUs {
