@@ -66,8 +66,8 @@ func TestAJobWhoseFilesNoMachineCouldGetIsRefused(t *testing.T) {
 	}
 	for _, c := range [][3]string{
 		{packed("code"), packed("data"), packed("data") + ": the pack is not complete"},
-		{"code", packed("code"), `"code" is a path on the computer of whoever wrote it`},
-		{packed("code"), "~/data", `"~/data" is a path on the computer of whoever wrote it`},
+		{"code", packed("code"), `"code" is a path on the submitter's own computer`},
+		{packed("code"), "~/data", `"~/data" is a path on the submitter's own computer`},
 	} {
 		var bad *dag.Error
 		if err := submit(c[0], c[1]); !errors.As(err, &bad) || bad.Line != 4 || bad.Reason != c[2] {
