@@ -43,7 +43,7 @@ func TestAMachineThatIsNotTheOneLaunchedGetsNoWorkAndIsToldOfOnce(t *testing.T) 
 	for _, e := range p.story() {
 		if e.Kind == "doubted" {
 			times++
-			if !strings.Contains(e.Text, "rank 0") || !strings.Contains(e.Text, "without the proof") {
+			if !strings.Contains(e.Text, "rank 0") || !strings.Contains(e.Text, "no proof of identity") {
 				t.Errorf("the story says %q", e.Text)
 			}
 		}

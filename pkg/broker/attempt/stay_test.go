@@ -41,12 +41,12 @@ func TestTheTightestOfAGangSaysThatItIsTimeToLeave(t *testing.T) {
 		others []time.Duration // until each has to be done; each has 20 minutes of work, none of it saved
 		want   string
 	}{
-		"itself":                {[]time.Duration{3 * time.Hour}, "2h0m0s of work left and 2h25m0s to do it in"},
-		"another":               {[]time.Duration{32 * time.Minute}, "20m0s of work left and 32m0s to do it in"},
-		"itself before another": {[]time.Duration{38 * time.Minute}, "2h0m0s of work left and 2h25m0s to do it in"},
+		"itself":                {[]time.Duration{3 * time.Hour}, "2h0m0s of work remains and 2h25m0s to do it in"},
+		"another":               {[]time.Duration{32 * time.Minute}, "20m0s of work remains and 32m0s to do it in"},
+		"itself before another": {[]time.Duration{38 * time.Minute}, "2h0m0s of work remains and 2h25m0s to do it in"},
 		"the tightest of others": {[]time.Duration{34 * time.Minute, 32 * time.Minute, 33 * time.Minute},
-			"20m0s of work left and 32m0s to do it in"},
-		"the first of two alike": {[]time.Duration{35 * time.Minute}, "2h0m0s of work left and 2h25m0s to do it in"},
+			"20m0s of work remains and 32m0s to do it in"},
+		"the first of two alike": {[]time.Duration{35 * time.Minute}, "2h0m0s of work remains and 2h25m0s to do it in"},
 		"one is late anyway":     {[]time.Duration{10 * time.Minute}, ""},
 	} {
 		st, now := onSpot(145 * time.Minute) // 2h10m of it are not saved: 15 minutes to spare
