@@ -93,7 +93,7 @@ func TestWhatCannotBeReadOrMountedIsRefusedAtItsLine(t *testing.T) {
 		"  a: {run: ls, inputs: [{uri: s3://none/x, bucket: make, mount: cached, path: o}]}\n  b: {run: ls, inputs: [s3://none/x]}": "",
 		"  a: {run: ls, inputs: [{uri: s3://none/x, mount: true, path: o}]}":                                                        `"s3://none/x" cannot be mounted`,
 		"  a: {run: ls, inputs: [{uri: s3://shut/public.csv, mount: true, path: o}]}":                                               "cannot be mounted",
-		"  a: {run: ls, inputs: [{uri: s3://work, mount: true, path: o}]}":                                                          "what all jobs keep lies there",
+		"  a: {run: ls, inputs: [{uri: s3://work, mount: true, path: o}]}":                                                          "it holds the data of all jobs",
 	} {
 		bad := check(t, s, tasks)
 		switch {
