@@ -162,7 +162,7 @@ func (w *Waiting) Tell(now time.Time) string {
 	if w.By.Sub(now) >= 24*time.Hour {
 		by = w.By.UTC().Format("2006-01-02 15:04 UTC")
 	}
-	return fmt.Sprintf("waits for a better price: %.4g USD/h now in %s, worth %.3g; starts by %s at the latest", w.USD,
+	return fmt.Sprintf("waits for a better price: %.4g USD/h now in %s, worth %.3g; begins by %s at the latest", w.USD,
 		w.Market, usd, by)
 }
 
@@ -201,7 +201,7 @@ func LoadWaiting(u book.Reader, cfg record.Config, job record.Job, task record.T
 // Why returns the reason for the new plan that judgePrice requests.
 func (w *Waiting) Why() string {
 	if w.Spot {
-		return fmt.Sprintf("%s costs %.4g USD/h, and no time remains to wait for a better price", w.Market, w.USD)
+		return fmt.Sprintf("%s costs %.4g USD/h, and there is no time left to wait for a better price", w.Market, w.USD)
 	}
 	return fmt.Sprintf("spot has come down to %.4g USD/h in %s", w.USD, w.Market)
 }
