@@ -10,9 +10,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// TestAJobThatWaitsForAPlanLosesNoTask: the cloud refuses everything while a wide job is still being announced, so
+// TestWaitingJobStillAnnouncesReadyTasks: the cloud refuses everything while a wide job is still being announced, so
 // that it waits for a plan; once there are machines again all of it runs.
-func TestAJobThatWaitsForAPlanLosesNoTask(t *testing.T) {
+func TestWaitingJobStillAnnouncesReadyTasks(t *testing.T) {
 	w := newBench(t)
 	refusing := true
 	w.cloud["aws"].refuse = func(s cloud.LaunchSpec) error {

@@ -51,9 +51,9 @@ func (p *pails) RemoveBucket(_ context.Context, bucket string) error {
 	return nil
 }
 
-// TestABucketIsNotRemovedUnderANewJob: one that asks for it while it is removed waits until it is gone, however long that
+// TestBucketInUseByNewJobIsNotRemoved: one that asks for it while it is removed waits until it is gone, however long that
 // takes, and has it made anew.
-func TestABucketIsNotRemovedUnderANewJob(t *testing.T) {
+func TestBucketInUseByNewJobIsNotRemoved(t *testing.T) {
 	p := &porch{bench: newBench(t)}
 	data := &pails{}
 	ports := p.b.Ports()
@@ -99,9 +99,9 @@ func TestABucketIsNotRemovedUnderANewJob(t *testing.T) {
 	}
 }
 
-// TestAStoreThatMakesNoBucketNowBlamesNoPlace: a bucket of Azure that is being deleted is refused for half a minute,
+// TestBucketFailureDoesNotBlockLocation: a bucket of Azure that is being deleted is refused for half a minute,
 // and any store may want fewer calls. The machine is bought where it was to be, once the bucket is made.
-func TestAStoreThatMakesNoBucketNowBlamesNoPlace(t *testing.T) {
+func TestBucketFailureDoesNotBlockLocation(t *testing.T) {
 	p := &porch{bench: newBench(t)}
 	asked := 0
 	data := &pails{making: func() error { asked++; return errors.New("409 ContainerBeingDeleted") }}

@@ -24,9 +24,9 @@ func (c overtaken) Launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.M
 	return machines, err
 }
 
-// TestALaunchWhoseTaskIsDoneMeanwhileIsTakenBack ends the work of a gang while the cloud launches a cluster of it: the
+// TestLaunchIsReleasedWhenTaskFinishedMeanwhile ends the work of a gang while the cloud launches a cluster of it: the
 // machines that come are nobody's, and nothing is booked of a cluster that is told to have been released already.
-func TestALaunchWhoseTaskIsDoneMeanwhileIsTakenBack(t *testing.T) {
+func TestLaunchIsReleasedWhenTaskFinishedMeanwhile(t *testing.T) {
 	p := &porch{bench: newBench(t)}
 	p.submit("{t: {run: x, resources: {cpus: 4}, time: 1h}}", "1")
 	admitted := p.until(events.TypeTaskAdmitted)

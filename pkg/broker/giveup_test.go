@@ -42,7 +42,7 @@ func (c *twofold) Terminate(ctx context.Context, cluster string) error {
 	return c.shelf.Terminate(ctx, cluster)
 }
 
-func TestALaunchThatWasGivenUpMeanwhileIsTakenBack(t *testing.T) {
+func TestLaunchIsReleasedWhenGivenUpMeanwhile(t *testing.T) {
 	cfg := record.DefaultConfig()
 	cfg.LaunchTries = 1
 	w := newBenchOf(t, cfg)

@@ -92,7 +92,7 @@ func (p *porch) pending() (out []string) {
 	return out
 }
 
-func TestTheLastHelloIsAnsweredWithTheWork(t *testing.T) {
+func TestLastHelloReturnsWork(t *testing.T) {
 	p := newPorch(t, "{t: {run: x, nodes: 2}}", nil)
 	told(t, "rank 1, who comes first,", hello(t, p.b, p.claims(0, 1)), wire.None, 0)
 	told(t, "rank 1, who comes again,", hello(t, p.b, p.claims(0, 1)), wire.None, 0)
@@ -110,7 +110,7 @@ func TestTheLastHelloIsAnsweredWithTheWork(t *testing.T) {
 	}
 }
 
-func TestAHelloBeforeTheCloudHasAnsweredWaitsForIt(t *testing.T) {
+func TestHelloBeforeLaunchIsRecorded(t *testing.T) {
 	early := wire.Work{Command: "not asked"}
 	p := newPorch(t, "{t: {run: x}}", func(p *porch, cluster string) {
 		early = hello(t, p.b, wire.Claims{Job: record.ClusterJob(cluster), Cluster: cluster})
@@ -123,7 +123,7 @@ func TestAHelloBeforeTheCloudHasAnsweredWaitsForIt(t *testing.T) {
 	told(t, "an early node, later,", w, wire.Run, 1)
 }
 
-func TestTwoHellosAtOnceHandOutTheWorkOnce(t *testing.T) {
+func TestConcurrentHellosHandOutWorkOnce(t *testing.T) {
 	p := newPorch(t, "{t: {run: x, nodes: 2}}", nil)
 	meet := &meeting{Store: p.store}
 	ports := p.b.Ports()
@@ -153,7 +153,7 @@ func (s *meeting) Commit(ctx context.Context, tx store.Tx) error {
 	return s.Store.Commit(ctx, tx)
 }
 
-func TestADoomedMachineIsNotHandedWork(t *testing.T) {
+func TestDoomedMachineGetsNoWork(t *testing.T) {
 	p := newPorch(t, "{t: {run: x}}", nil)
 	for _, kind := range []cloud.NoticeKind{cloud.Interruption, cloud.Taken} {
 		e := events.SpotInterrupted{Cluster: p.claims(0, 0).Cluster, Job: p.job, Kind: string(kind), At: p.now.Add(2 * time.Minute)}
@@ -168,7 +168,7 @@ func TestADoomedMachineIsNotHandedWork(t *testing.T) {
 	}
 }
 
-func TestAMachineOfAnEndingJobIsNotHandedWork(t *testing.T) {
+func TestMachineOfEndingJobGetsNoWork(t *testing.T) {
 	p := newPorch(t, "{t: {run: x}}", nil)
 	if err := p.b.Users.Cancel(t.Context(), p.job, "not wanted"); err != nil {
 		t.Fatal(err)
@@ -186,7 +186,7 @@ func TestAMachineOfAnEndingJobIsNotHandedWork(t *testing.T) {
 	}
 }
 
-func TestAGangRunsWhenAllOfItIsUp(t *testing.T) {
+func TestGangStartsWhenAllMembersAreUp(t *testing.T) {
 	p := newPorch(t, "{a: {run: x, gang: g}, b: {run: x, gang: g}}", nil)
 	told(t, "the first of a gang", hello(t, p.b, p.claims(0, 0)), wire.None, 0)
 	if got := fmt.Sprint(p.pending()); got != "["+events.TypeClusterUp+"]" {
@@ -201,8 +201,8 @@ func TestAGangRunsWhenAllOfItIsUp(t *testing.T) {
 	}
 }
 
-// TestAPollIsASignOfLifeAndTakesNothingBack: where polls are signs of life, one that meets a notice leaves it as it is.
-func TestAPollIsASignOfLifeAndTakesNothingBack(t *testing.T) {
+// TestPollCountsAsSignOfLife: where polls are signs of life, one that meets a notice leaves it as it is.
+func TestPollCountsAsSignOfLife(t *testing.T) {
 	p := newPorch(t, "{t: {run: x}}", nil)
 	cfg := record.DefaultConfig()
 	cfg.Pace = wire.Pace{Alive: 5 * time.Minute, Polls: true}

@@ -25,7 +25,7 @@ func (p *porch) itself(c wire.Claims) *wire.Machine {
 	return &wire.Machine{Cloud: cl.Offer.Cloud, Region: cl.Offer.Region, ID: cl.Nodes[c.Rank].Machine}
 }
 
-func TestAMachineThatIsNotTheOneLaunchedGetsNoWorkAndIsToldOfOnce(t *testing.T) {
+func TestUnprovenMachineIsRefusedAndRecordedOnce(t *testing.T) {
 	p := newPorch(t, "{t: {run: x, nodes: 2}}", nil)
 	b, c := p.strict(), p.claims(0, 0)
 	for range 3 {
@@ -64,7 +64,7 @@ func TestAMachineThatIsNotTheOneLaunchedGetsNoWorkAndIsToldOfOnce(t *testing.T) 
 }
 
 // Machines of a large cluster boot with one token, and say which of them they are.
-func TestATokenForAllRanksIsForTheMachineThatSaysAndProvesItsRank(t *testing.T) {
+func TestSharedTokenIsLimitedToProvenRank(t *testing.T) {
 	p := newPorch(t, "{t: {run: x, nodes: 2}}", nil)
 	b := p.strict()
 	from := func(says, proves int) (wire.Work, error) {
@@ -96,7 +96,7 @@ func TestATokenForAllRanksIsForTheMachineThatSaysAndProvesItsRank(t *testing.T) 
 }
 
 // A machine may boot faster than its launch is recorded: it is neither believed nor refused then.
-func TestAMachineThatComesBeforeItsLaunchIsRecordedComesAgain(t *testing.T) {
+func TestHelloBeforeLaunchIsRetried(t *testing.T) {
 	var early error
 	p := newPorch(t, "{t: {run: x}}", func(p *porch, cluster string) {
 		c := wire.Claims{Job: record.ClusterJob(cluster), Cluster: cluster, Machine: &wire.Machine{Cloud: "aws", ID: "unknown"}}

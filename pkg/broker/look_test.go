@@ -25,7 +25,7 @@ func shown(t *testing.T, d *apitypes.JobDetail) string {
 }
 
 // A job lives through what can happen to its tasks. After each transaction, a look that goes on from an earlier one must see what a fresh one does.
-func TestALookThatGoesOnSeesWhatAFreshOneSees(t *testing.T) {
+func TestContinuedSessionSeesSameStateAsNewSession(t *testing.T) {
 	const tasks = 16
 	for seed := range uint64(2) {
 		w, r := apitest.New(t), rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // the same each time
@@ -95,7 +95,7 @@ func live(w *apitest.World, r *rand.Rand, job string, was *view.Look) {
 	}
 }
 
-func TestThePartsOfAJobAreTheWhole(t *testing.T) {
+func TestJobSummaryMatchesItsParts(t *testing.T) {
 	w := apitest.New(t)
 	ctx := context.Background()
 	job := w.Submit(apitest.Wide("mosaic", 60))

@@ -28,9 +28,9 @@ func (p *porch) provision(e events.Event) error {
 	return p.b.Functions.Handle(p.t.Context(), events.FnProvision, []events.Event{e})[0]
 }
 
-// TestMachinesOfACloudThatIsGoneAreNotForgotten: the deployment was made anew without the cloud that a task runs on.
+// TestMachinesOfRemovedCloudStayRecorded: the deployment was made anew without the cloud that a task runs on.
 // What nobody can end there is billed until the cloud is there again.
-func TestMachinesOfACloudThatIsGoneAreNotForgotten(t *testing.T) {
+func TestMachinesOfRemovedCloudStayRecorded(t *testing.T) {
 	p := newPorch(t, lonely, nil)
 	id := record.ClusterID(p.job, 0, 1)
 	told(t, "the node", hello(t, p.b, p.claims(0, 0)), wire.Run, 1)
@@ -61,8 +61,8 @@ func TestMachinesOfACloudThatIsGoneAreNotForgotten(t *testing.T) {
 	}
 }
 
-// TestWhatACloudThatIsGoneMayHaveLaunchedIsNotForgotten, either.
-func TestWhatACloudThatIsGoneMayHaveLaunchedIsNotForgotten(t *testing.T) {
+// TestPossibleLaunchOnRemovedCloudStaysRecorded, either.
+func TestPossibleLaunchOnRemovedCloudStaysRecorded(t *testing.T) {
 	p := &porch{bench: newBench(t)}
 	ports := p.b.Ports()
 	cfg := record.DefaultConfig()
@@ -98,8 +98,8 @@ func TestWhatACloudThatIsGoneMayHaveLaunchedIsNotForgotten(t *testing.T) {
 	}
 }
 
-// TestAHostThatKnowsBetterEndsThem: one on a computer buys on other clouds than the day before, when it played all.
-func TestAHostThatKnowsBetterEndsThem(t *testing.T) {
+// TestNoOthersEndsMachinesOfRemovedCloud: one on a computer buys on other clouds than the day before, when it played all.
+func TestNoOthersEndsMachinesOfRemovedCloud(t *testing.T) {
 	p := &porch{bench: newBench(t)}
 	ports := p.b.Ports()
 	ports.NoOthers = true

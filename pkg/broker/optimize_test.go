@@ -46,8 +46,8 @@ func watched(t *testing.T, tasks string) (p *porch, plans *atWork, meet *meeting
 	return p, plans, meet
 }
 
-// TestAPlanThatMeetsAnotherCommitIsMadeOnce, unless what it depends on has changed.
-func TestAPlanThatMeetsAnotherCommitIsMadeOnce(t *testing.T) {
+// TestPlanIsReusedAfterConflict, unless what it depends on has changed.
+func TestPlanIsReusedAfterConflict(t *testing.T) {
 	for name, c := range map[string]struct {
 		other func(p *porch)
 		later time.Duration
@@ -105,9 +105,9 @@ func infeasible(_ record.PlanInput, plan *record.Plan) {
 	*plan = record.Plan{Status: record.PlanInfeasible, Message: "the budget is used up"}
 }
 
-// TestANoticeIsPlannedForWhileTheWorkIsSaved: the report of it tells the agents to save, has the market left alone and asks for a plan; and in that plan the task that is being
+// TestReplanRunsWhileInterruptedTaskSaves: the report of it tells the agents to save, has the market left alone and asks for a plan; and in that plan the task that is being
 // saved may go elsewhere, while the other stays.
-func TestANoticeIsPlannedForWhileTheWorkIsSaved(t *testing.T) {
+func TestReplanRunsWhileInterruptedTaskSaves(t *testing.T) {
 	p, plans := saving(t, nil)
 	if got, want := strings.Join(p.pending(), " "), strings.Join([]string{events.TypeDAGReplan, events.TypeLocationBlocked}, " "); !strings.Contains(got, want) {
 		t.Errorf("a notice emits %s, want %s", got, want)
@@ -129,8 +129,8 @@ func TestANoticeIsPlannedForWhileTheWorkIsSaved(t *testing.T) {
 	}
 }
 
-// TestNoPlanFailsAJobUntilItIsKnownWhatWasSaved: the job is planned again when its machine has saved its work, or has even done it.
-func TestNoPlanFailsAJobUntilItIsKnownWhatWasSaved(t *testing.T) {
+// TestInfeasiblePlanWaitsForSavingTask: the job is planned again when its machine has saved its work, or has even done it.
+func TestInfeasiblePlanWaitsForSavingTask(t *testing.T) {
 	for _, end := range []wire.Event{wire.Stopped, wire.Succeeded} {
 		p, plans := saving(t, infeasible)
 		p.settle()

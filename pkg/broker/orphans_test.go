@@ -24,8 +24,8 @@ func (s *asked) Get(ctx context.Context, keys ...store.Key) ([]store.Record, err
 	return s.Store.Get(ctx, keys...)
 }
 
-// TestReconcileEndsMachinesThatNoRecordSpeaksFor, asking only for records that its look at the jobs has not shown.
-func TestReconcileEndsMachinesThatNoRecordSpeaksFor(t *testing.T) {
+// TestReconcileTerminatesMachinesWithoutRecord, asking only for records that its look at the jobs has not shown.
+func TestReconcileTerminatesMachinesWithoutRecord(t *testing.T) {
 	p := newPorch(t, "{a: {run: x}, b: {run: x}}", nil)
 	var at *shelf
 	for _, c := range p.cloud {

@@ -57,7 +57,7 @@ tasks:
 	return spec
 }
 
-func TestAJobWhoseFilesNoMachineCouldGetIsRefused(t *testing.T) {
+func TestSubmitRejectsUnreachableFiles(t *testing.T) {
 	depot := &packs{have: []string{packed("code")}}
 	b := broker.New(record.DefaultConfig(), broker.Ports{Store: mem.New(), Now: time.Now, Packs: depot})
 	submit := func(workdir, input string) error {
@@ -87,8 +87,8 @@ func TestAJobWhoseFilesNoMachineCouldGetIsRefused(t *testing.T) {
 	}
 }
 
-// TestPacksOfJobsThatAreOpenForLongStay, of no others: those are young.
-func TestPacksOfJobsThatAreOpenForLongStay(t *testing.T) {
+// TestKeepPacksRenewsPacksOfOldOpenJobs, of no others: those are young.
+func TestKeepPacksRenewsPacksOfOldOpenJobs(t *testing.T) {
 	depot := &packs{have: []string{packed("old"), packed("data"), packed("new")}}
 	now := time.Now()
 	b := broker.New(record.DefaultConfig(), broker.Ports{Store: mem.New(), Now: func() time.Time { return now }, Packs: depot})
@@ -121,7 +121,7 @@ func (beside) Settle(_ context.Context, _, _ string, spec *dag.Job) error {
 	return spec.ErrorAt(0, dag.OfFiles, "workdir", "there is none", "")
 }
 
-func TestAFileInTheBucketWhoseFilesAreMissingIsRejectedWithItsLine(t *testing.T) {
+func TestDAGFileWithMissingPacksIsRejectedWithLine(t *testing.T) {
 	store := mem.New()
 	b := broker.New(record.DefaultConfig(), broker.Ports{
 		Store: store, Now: time.Now, Objects: beside{"apiVersion: tradewind/v1\nname: x\ntasks: {a: {run: ls}}\n"},
@@ -145,9 +145,9 @@ func (o *written) Open(context.Context, events.ObjectCreated) (body io.ReadClose
 
 func (*written) Settle(context.Context, string, string, *dag.Job) error { return nil }
 
-// TestAFileThatIsWrittenTwiceIsOneJob where both events read what was written last; and another one when it is written
+// TestRewrittenDAGFileIsOneJob where both events read what was written last; and another one when it is written
 // anew.
-func TestAFileThatIsWrittenTwiceIsOneJob(t *testing.T) {
+func TestRewrittenDAGFileIsOneJob(t *testing.T) {
 	file := &written{"apiVersion: tradewind/v1\nname: x\ntasks: {a: {run: ls}}\n", "second"}
 	b := broker.New(record.DefaultConfig(), broker.Ports{Store: mem.New(), Now: time.Now, Objects: file})
 	told := func(tag string) int {

@@ -51,8 +51,8 @@ func drawPolicy(t *rapid.T) *scheduler.Policy {
 	return p
 }
 
-// TestNoPolicyBreaksAQuotaOrAGang follows random policies over random trees of queues.
-func TestNoPolicyBreaksAQuotaOrAGang(t *testing.T) {
+// TestPoliciesRespectQuotasAndGangs follows random policies over random trees of queues.
+func TestPoliciesRespectQuotasAndGangs(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := newBench(t)
 		policy := drawPolicy(rt)

@@ -38,9 +38,9 @@ func (s *metered) Query(ctx context.Context, partition, prefix string, page stor
 // maxAnswer is what a function on AWS can answer with.
 const maxAnswer = 4 << 20
 
-// TestAReduceOverTenThousandTasksIsAnsweredAtOnce: the hello of a task with so many parents reads them together, and
+// TestReduceOverTenThousandParentsIsFast: the hello of a task with so many parents reads them together, and
 // what it is told fits an answer even where names are as long as can be.
-func TestAReduceOverTenThousandTasksIsAnsweredAtOnce(t *testing.T) {
+func TestReduceOverTenThousandParentsIsFast(t *testing.T) {
 	const parents = 10_000
 	name := func(i int) string { return fmt.Sprintf("part-%05d-%s", i, strings.Repeat("n", 128-11)) }
 	p := &porch{bench: newBench(t)}

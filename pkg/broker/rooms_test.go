@@ -45,7 +45,7 @@ func importsOf(t *testing.T, room string) []string {
 	return out
 }
 
-func TestImportsBetweenRoomsGoDown(t *testing.T) {
+func TestImportsFollowLayers(t *testing.T) {
 	for i, room := range rooms {
 		for _, path := range importsOf(t, room) {
 			below, inside := strings.CutPrefix(path, root)
@@ -65,7 +65,7 @@ func TestImportsBetweenRoomsGoDown(t *testing.T) {
 
 // What is decided on attempts, on jobs and in sessions is a function of records and a moment: the packages have no way to read a
 // store, to wait, or to ask for the time.
-func TestDecisionsReachNothingOutside(t *testing.T) {
+func TestDecisionPackagesImportNoIO(t *testing.T) {
 	outside := []string{
 		"context", "os", "net/http", "math/rand", "math/rand/v2", "sync",
 		"github.com/tradewind-broker/tradewind/pkg/store", "github.com/tradewind-broker/tradewind/pkg/clock",

@@ -78,8 +78,8 @@ func (s *safe) kept() (out []store.Record) {
 	return out
 }
 
-// TestAStoppedUpdateGoesBackToItsSecrets: what replicas of before the update need is not gone with it.
-func TestAStoppedUpdateGoesBackToItsSecrets(t *testing.T) {
+// TestStoppedUpdateRestoresSecrets: what replicas of before the update need is not gone with it.
+func TestStoppedUpdateRestoresSecrets(t *testing.T) {
 	for name, next := range map[string]dag.SecretValues{
 		"another secret": {"B": "two"}, "another value": {"A": "wrong"}, "none": nil,
 	} {
@@ -97,8 +97,8 @@ func TestAStoppedUpdateGoesBackToItsSecrets(t *testing.T) {
 	}
 }
 
-// TestNoSecretOutlivesItsJob: though what it was last has none.
-func TestNoSecretOutlivesItsJob(t *testing.T) {
+// TestSecretsAreDeletedWithJob: though what it was last has none.
+func TestSecretsAreDeletedWithJob(t *testing.T) {
 	s := newSafe(t)
 	secrets := dag.SecretValues{"A": "one"}
 	s.version(secrets)
@@ -125,8 +125,8 @@ func TestNoSecretOutlivesItsJob(t *testing.T) {
 	}
 }
 
-// TestSecretsOfAnUpdateByABrokerOfBefore: they lie where those of the first version do.
-func TestSecretsOfAnUpdateByABrokerOfBefore(t *testing.T) {
+// TestSecretsOfUpdateByOlderBroker: they lie where those of the first version do.
+func TestSecretsOfUpdateByOlderBroker(t *testing.T) {
 	s := newSafe(t)
 	secrets := dag.SecretValues{"A": "one"}
 	s.version(secrets)

@@ -31,7 +31,7 @@ func (s *between) Commit(ctx context.Context, tx store.Tx) error {
 }
 
 // Two sessions over a tree decide on the same state at the same moment, each for a queue of its own; what is left of the quota they share is enough for one.
-func TestTwoSessionsThatTakeFromOneQuotaConflict(t *testing.T) {
+func TestConcurrentSessionsOnOneQuotaConflict(t *testing.T) {
 	w := newBench(t)
 	meet := &between{Store: w.store}
 	ports := w.b.Ports()

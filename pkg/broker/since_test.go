@@ -8,8 +8,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
-// TestATaskWaitsSinceItIsReady: what it waits for the event that says so, as where functions are busy, it has waited.
-func TestATaskWaitsSinceItIsReady(t *testing.T) {
+// TestTaskWaitCountsFromReadyEvent: what it waits for the event that says so, as where functions are busy, it has waited.
+func TestTaskWaitCountsFromReadyEvent(t *testing.T) {
 	for _, late := range []time.Duration{10 * time.Second, -time.Minute} {
 		p := &porch{bench: newBench(t)}
 		p.submit("{t: {run: x, time: 2h}}", "1")

@@ -227,7 +227,7 @@ tasks:
     time: 40m
 `
 
-func TestAJobRunsToItsEnd(t *testing.T) {
+func TestJobRunsToEnd(t *testing.T) {
 	w := newBench(t)
 	spec, err := read.Job("chain.yaml", strings.NewReader(chain))
 	if err != nil {

@@ -47,9 +47,9 @@ func (s *signs) Remove(_ context.Context, uri string) error {
 	return nil
 }
 
-// TestATaskKeepsItsDataWhereItRuns: outputs and checkpoints lie in the store of the region, those who read them are told
+// TestTaskKeepsDataInRegionalStore: outputs and checkpoints lie in the store of the region, those who read them are told
 // where, and each may reach its own.
-func TestATaskKeepsItsDataWhereItRuns(t *testing.T) {
+func TestTaskKeepsDataInRegionalStore(t *testing.T) {
 	moves, err := egress.Default()
 	if err != nil {
 		t.Fatal(err)
@@ -131,8 +131,8 @@ func TestATaskKeepsItsDataWhereItRuns(t *testing.T) {
 	may(2, grant.Get, out+"0/files/x", true)
 }
 
-// TestAJobLeavesNothingOutsideItsRegions, and one for which there is no store is refused before anything is bought.
-func TestAJobLeavesNothingOutsideItsRegions(t *testing.T) {
+// TestJobStoresNothingOutsideItsRegions, and one for which there is no store is refused before anything is bought.
+func TestJobStoresNothingOutsideItsRegions(t *testing.T) {
 	moves, err := egress.Default()
 	if err != nil {
 		t.Fatal(err)

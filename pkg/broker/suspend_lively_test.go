@@ -34,9 +34,9 @@ func (s lively) Commit(ctx context.Context, tx store.Tx) error {
 	return s.Store.Commit(ctx, tx)
 }
 
-// TestALargeJobIsSuspendedAmongSignsOfLife: what runs of it gives its machines back in parts, as all of it at once
+// TestSuspendLargeJobDespiteConcurrentReports: what runs of it gives its machines back in parts, as all of it at once
 // would never be found as it was, and whatever else is to be handled would wait behind it.
-func TestALargeJobIsSuspendedAmongSignsOfLife(t *testing.T) {
+func TestSuspendLargeJobDespiteConcurrentReports(t *testing.T) {
 	const tasks = 40
 	w := newBench(t)
 	id := w.wide("", tasks)

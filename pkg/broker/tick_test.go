@@ -27,9 +27,9 @@ func (s *cut) Commit(ctx context.Context, tx store.Tx) error {
 	return s.Store.Commit(ctx, tx)
 }
 
-// TestATickThatIsToldAgainStillAsksForPlans: one that was killed after it had written its prices finds them written
+// TestRedeliveredTickStillReplans: one that was killed after it had written its prices finds them written
 // when it is delivered again, and what is planned on the dear market is planned anew nevertheless.
-func TestATickThatIsToldAgainStillAsksForPlans(t *testing.T) {
+func TestRedeliveredTickStillReplans(t *testing.T) {
 	w := newBench(t)
 	spec, err := read.Job("j.yaml", strings.NewReader(`apiVersion: tradewind/v1
 name: dear

@@ -46,9 +46,9 @@ func (p *porch) detail() *apitypes.JobDetail {
 	return d
 }
 
-// TestWhatAClusterKnowsIsNotWrittenToItsTaskAndAttempt: a task that begins and ends is seen to, though its own record says so only at the end and
+// TestClusterStateIsNotCopiedToTaskAndAttempt: a task that begins and ends is seen to, though its own record says so only at the end and
 // its attempt's when its machine is gone.
-func TestWhatAClusterKnowsIsNotWrittenToItsTaskAndAttempt(t *testing.T) {
+func TestClusterStateIsNotCopiedToTaskAndAttempt(t *testing.T) {
 	p := newPorch(t, "{t: {run: x, time: 2h}}", nil)
 	const task, attempt = "task#000000", "attempt#000000#0001"
 	hello(t, p.b, p.claims(0, 0))
@@ -84,7 +84,7 @@ func TestWhatAClusterKnowsIsNotWrittenToItsTaskAndAttempt(t *testing.T) {
 	check("in its record", stored[apitypes.Attempt](p, attempt))
 }
 
-func TestATaskOfAGangSaysItselfThatItRuns(t *testing.T) {
+func TestGangTaskRecordsThatItRuns(t *testing.T) {
 	p := newPorch(t, "{a: {run: x, gang: g}, b: {run: x, gang: g}}", nil)
 	for task := range 2 {
 		hello(t, p.b, p.claims(task, 0))
@@ -96,7 +96,7 @@ func TestATaskOfAGangSaysItselfThatItRuns(t *testing.T) {
 	}
 }
 
-func TestACancelledTaskIsSeenToHaveBegun(t *testing.T) {
+func TestCancelledTaskShowsItsStart(t *testing.T) {
 	p := newPorch(t, "{t: {run: x}}", nil)
 	hello(t, p.b, p.claims(0, 0))
 	p.report(0, "1", wire.Started)
@@ -122,7 +122,7 @@ func (a *asking) Plan(ctx context.Context, in record.PlanInput) (*record.Plan, e
 	return a.Planner.Plan(ctx, in)
 }
 
-func TestAPlanCountsWhatARunningTaskHasDone(t *testing.T) {
+func TestPlanCountsProgressOfRunningTask(t *testing.T) {
 	p := newPorch(t, "{t: {run: x, time: 2h}, u: {run: x, after: [t]}}", nil)
 	hello(t, p.b, p.claims(0, 0))
 	p.report(0, "1", wire.Started)

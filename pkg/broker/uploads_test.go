@@ -45,9 +45,9 @@ func (p *parts) Abort(ctx context.Context, _, _ string) error {
 	return p.answer
 }
 
-// TestUploadsHoldUpNoRelease releases a machine that has left a hundred uploads: they are aborted side by side, those
+// TestUploadsDoNotDelayRelease releases a machine that has left a hundred uploads: they are aborted side by side, those
 // that a store does not abort are given up soon, and its job pays for the machine until that was gone.
-func TestUploadsHoldUpNoRelease(t *testing.T) {
+func TestUploadsDoNotDelayRelease(t *testing.T) {
 	for name, c := range map[string]struct {
 		store  *parts
 		within time.Duration

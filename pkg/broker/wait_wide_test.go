@@ -99,9 +99,9 @@ func (w *bench) report(c wire.Claims, id string, e wire.Event) {
 	}
 }
 
-// TestTasksOfAQueueWithAQuotaDoNotWaitTogether: in a queue with room for one, three tasks that all waited until their last moment would run
+// TestTasksInQueueWithQuotaDoNotWaitTogether: in a queue with room for one, three tasks that all waited until their last moment would run
 // one after another from then on, and the last be late.
-func TestTasksOfAQueueWithAQuotaDoNotWaitTogether(t *testing.T) {
+func TestTasksInQueueWithQuotaDoNotWaitTogether(t *testing.T) {
 	w := newBench(t)
 	if err := w.b.Users.SetQueue(t.Context(), "default", record.QueueSettings{MaxRunning: 1}); err != nil {
 		t.Fatal(err)
@@ -138,8 +138,8 @@ func TestTasksOfAQueueWithAQuotaDoNotWaitTogether(t *testing.T) {
 	}
 }
 
-// TestALookAtPricesReadsMachinesTogether: a new price of machines in use is written to the record of each, but they are read many at a time.
-func TestALookAtPricesReadsMachinesTogether(t *testing.T) {
+// TestTickReadsMachinesInBatches: a new price of machines in use is written to the record of each, but they are read many at a time.
+func TestTickReadsMachinesInBatches(t *testing.T) {
 	const machines = 120
 	w := newBench(t)
 	id := w.wide("", machines)

@@ -72,8 +72,8 @@ func (p *porch) pass(fn string, data events.Data) (followed map[string]int, invo
 	return followed, invocations, most
 }
 
-// TestTenThousandJobsThatWaitAddNothing: reconcile reads them together, and tells their queue once.
-func TestTenThousandJobsThatWaitAddNothing(t *testing.T) {
+// TestTenThousandWaitingJobsAddNoReads: reconcile reads them together, and tells their queue once.
+func TestTenThousandWaitingJobsAddNoReads(t *testing.T) {
 	p := newPorch(t, "{t: {run: x}}", nil)
 	p.many(10_000, record.Ledger{})
 	followed, invocations, most := p.pass(events.FnReconcile, events.BrokerReconcile{})
@@ -85,9 +85,9 @@ func TestTenThousandJobsThatWaitAddNothing(t *testing.T) {
 	}
 }
 
-// TestWhatWaitsForLongRests: of jobs that merely wait reconcile and tick read nothing but their lines, until one of them
+// TestLongWaitingJobsRest: of jobs that merely wait reconcile and tick read nothing but their lines, until one of them
 // is admitted or changes.
-func TestWhatWaitsForLongRests(t *testing.T) {
+func TestLongWaitingJobsRest(t *testing.T) {
 	p := newPorch(t, "{t: {run: x}}", nil)
 	p.many(1_000, record.Ledger{})
 	p.now = p.now.Add(time.Hour)
@@ -145,9 +145,9 @@ func TestWhatWaitsForLongRests(t *testing.T) {
 	}
 }
 
-// TestReconcileAndTickGoOnWhereTheyStopped: five thousand jobs that hold machines take several invocations, none of which
+// TestReconcileAndTickContinueWhereTheyStopped: five thousand jobs that hold machines take several invocations, none of which
 // reads more than a function has time for; machines that nobody knows are ended by the first, and the last job is looked at.
-func TestReconcileAndTickGoOnWhereTheyStopped(t *testing.T) {
+func TestReconcileAndTickContinueWhereTheyStopped(t *testing.T) {
 	p := newPorch(t, "{t: {run: x}}", nil)
 	p.many(5_000, record.Ledger{Outstanding: 1})
 	last := &porch{bench: p.bench, job: "many-04999"}

@@ -11,7 +11,7 @@ import (
 )
 
 // What becomes of a launch that failed, by what is known of the machines that it may have made.
-func TestALaunchThatFailed(t *testing.T) {
+func TestFailedLaunch(t *testing.T) {
 	cfg := record.DefaultConfig()
 	capacity := cloud.Errorf("gcp", cloud.Capacity, "STOCKOUT", "none left")
 	late := cloud.Errorf("gcp", cloud.Capacity, "STOCKOUT", "none left after two")

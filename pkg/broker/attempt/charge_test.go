@@ -23,7 +23,7 @@ func bought() (record.Cluster, time.Time) {
 
 func near(a, b float64) bool { return math.Abs(a-b) < 1e-9 }
 
-func TestAClusterIsChargedByWhatItsMarketCost(t *testing.T) {
+func TestClusterIsChargedAtMarketPrice(t *testing.T) {
 	cl, start := bought()
 	at := func(h float64) time.Time { return start.Add(record.Duration(h)) }
 	if cl.Reprice(record.MarketRecord{USD: 0.1, At: at(0.5)}, 0, at(1)) {
@@ -49,7 +49,7 @@ func TestAClusterIsChargedByWhatItsMarketCost(t *testing.T) {
 	}
 }
 
-func TestAMachineIsChargedForAMinuteAtLeast(t *testing.T) {
+func TestMinimumChargeIsOneMinute(t *testing.T) {
 	cl, start := bought()
 	cl.Reprice(record.MarketRecord{USD: 0.3, At: start.Add(-time.Hour)}, 0, start.Add(time.Second))
 	if held, usd := booked(cl, time.Minute, start.Add(10*time.Second)); held != time.Minute || !near(usd, 2*0.3/60) {
@@ -63,9 +63,9 @@ func TestAMachineIsChargedForAMinuteAtLeast(t *testing.T) {
 	}
 }
 
-// TestWhatIsSetAsideCoversAnyPrice draws how a price goes, and when it is told: while a cluster is within its lease it has not cost more than was set
+// TestReservationCoversAnyPrice draws how a price goes, and when it is told: while a cluster is within its lease it has not cost more than was set
 // aside.
-func TestWhatIsSetAsideCoversAnyPrice(t *testing.T) {
+func TestReservationCoversAnyPrice(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cl, start := bought()
 		tick := 10 * time.Minute

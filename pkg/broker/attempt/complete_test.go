@@ -10,9 +10,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
-// TestWhatADoomedGangPutOffIsPlannedWhenItsChiefIsDone: a plan was put off until it is known what its machine saves,
+// TestPostponedPlanIsMadeWhenChiefSucceeds: a plan was put off until it is known what its machine saves,
 // and it is done instead. Others may wait for that plan.
-func TestWhatADoomedGangPutOffIsPlannedWhenItsChiefIsDone(t *testing.T) {
+func TestPostponedPlanIsMadeWhenChiefSucceeds(t *testing.T) {
 	for minPlan, want := range map[int]bool{0: false, 3: false, 4: true} {
 		m := Member{Bought: true}
 		m.Job = record.Job{ID: "j", State: apitypes.JobRunning, Plan: record.Blob{Version: 3}}

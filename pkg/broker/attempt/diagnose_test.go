@@ -10,7 +10,7 @@ import (
 )
 
 // Machines that a cloud does not list are gone once it has had its time to list them, which not every cloud takes.
-func TestMachinesThatAreNotListedAreGone(t *testing.T) {
+func TestUnlistedMachinesAreGone(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	cl := record.Cluster{
 		ID: "c", State: record.ClusterUp, Command: "run", Offer: apitypes.Offer{Cloud: "aws"}, Nodes: make([]record.Node, 1),

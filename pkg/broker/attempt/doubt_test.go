@@ -12,7 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
-func TestWhoeverSaysHelloIsTheMachineThatWasLaunchedForTheRank(t *testing.T) {
+func TestDoubtChecksMachineIdentity(t *testing.T) {
 	bought := record.Cluster{
 		State: record.ClusterBooting, Account: "42", Nodes: []record.Node{{Machine: "i-0"}, {Machine: "i-1"}},
 		Offer: apitypes.Offer{Cloud: "aws", Region: "eu-west-1"},
@@ -67,7 +67,7 @@ func TestWhoeverSaysHelloIsTheMachineThatWasLaunchedForTheRank(t *testing.T) {
 	}
 }
 
-func TestADoubtIsKeptShort(t *testing.T) {
+func TestDoubtIsTruncated(t *testing.T) {
 	d := attempt.DecideDoubt(apitypes.Attempt{}, 1, errors.New(strings.Repeat("é", 1000)), time.Time{})
 	kept, _ := d.Writes[0].Value.(apitypes.Attempt)
 	if len(kept.Doubt) > 300 || len(kept.Doubt) < 200 || strings.ContainsRune(kept.Doubt, '\uFFFD') {

@@ -11,7 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
 )
 
-func TestWhatATaskMovesIsBooked(t *testing.T) {
+func TestEgressIsBooked(t *testing.T) {
 	moves, err := egress.Default()
 	if err != nil {
 		t.Fatal(err)
@@ -56,7 +56,7 @@ func TestWhatATaskMovesIsBooked(t *testing.T) {
 	}
 }
 
-func TestAPriceThatChangesDoesNotBookWhatWasMovedTwice(t *testing.T) {
+func TestEgressIsBookedOnceWhenPriceChanges(t *testing.T) {
 	cl, start := bought()
 	cl.Nodes[0].EgressUSD = 1
 	cl.Reprice(record.MarketRecord{USD: 0.2, At: start.Add(time.Hour)}, 0, start.Add(time.Hour))

@@ -15,7 +15,7 @@ import (
 
 // Whoever intends to launch on what the account has counts himself in the same decision, and is planned anew where
 // those that are there leave no room.
-func TestRoomOnReservedCapacityIsTakenWithTheIntent(t *testing.T) {
+func TestIntentTakesReservedCapacity(t *testing.T) {
 	cfg, now := record.DefaultConfig(), time.Unix(10_000, 0)
 	offer := apitypes.Offer{Cloud: "aws", Region: "r", InstanceType: "m", Reservation: "cr-1", Reserved: 3}
 	cluster := func(id string, state record.ClusterState, outcome apitypes.Outcome) record.Cluster {
@@ -92,7 +92,7 @@ func TestRoomOnReservedCapacityIsTakenWithTheIntent(t *testing.T) {
 	}
 }
 
-func TestOnlyTheReservationIsBlockedThatFailed(t *testing.T) {
+func TestOnlyFailedReservationIsBlocked(t *testing.T) {
 	on := apitypes.Offer{Cloud: "aws", Region: "r", Zone: "z", InstanceType: "m.large", Reservation: "cr-1"}
 	beside := on
 	beside.Reservation = ""
@@ -118,7 +118,7 @@ func TestOnlyTheReservationIsBlockedThatFailed(t *testing.T) {
 }
 
 // Of a commitment each machine takes what its type takes, whoever holds it.
-func TestRoomOnACommitmentIsCountedByWhatMachinesTake(t *testing.T) {
+func TestCommitmentCountsResourcesOfMachines(t *testing.T) {
 	has := capacity.TakenBy(10, 64)
 	on := func(vcpu, gib float64) apitypes.Offer {
 		return apitypes.Offer{Cloud: "gcp", Region: "r", InstanceType: "m", Reservation: "cud", Has: has,
@@ -147,7 +147,7 @@ func TestRoomOnACommitmentIsCountedByWhatMachinesTake(t *testing.T) {
 }
 
 // What a place answers to nobody is not forgotten when it is full for those without a reservation as well.
-func TestAFullPlaceIsStillOneThatDoesNotAnswer(t *testing.T) {
+func TestCapacityBlockKeepsEarlierKind(t *testing.T) {
 	cfg, now := record.DefaultConfig(), time.Unix(10_000, 0)
 	open := apitypes.Offer{Cloud: "aws", Region: "r", Zone: "z", InstanceType: "m"}
 	reserved := open

@@ -164,7 +164,7 @@ func readings(s *stage) map[string]func(book.Reader) (any, error) {
 
 // A store that is away for a moment is not one in which nothing is: whatever was being decided fails, and is tried
 // again. Else machines would be taken for gone, or bought twice.
-func TestAStoreThatIsAwayIsNotEmpty(t *testing.T) {
+func TestStoreFailureIsNotEmptyResult(t *testing.T) {
 	s := running(t)
 	for name, read := range readings(s) {
 		whole, err := read(&flaky{stage: s, answers: 1000})
@@ -193,7 +193,7 @@ func TestAStoreThatIsAwayIsNotEmpty(t *testing.T) {
 }
 
 // What stands in the store is what is decided on, all of it.
-func TestWhatIsReadIsAllThatIsThere(t *testing.T) {
+func TestLoadersReturnAllRecords(t *testing.T) {
 	s := running(t)
 	st, err := LoadBuying(s, "j", 1, 1)
 	if err != nil || st.Job.ID != "j" || st.Attempt.OfferID == "" ||
@@ -231,7 +231,7 @@ func TestWhatIsReadIsAllThatIsThere(t *testing.T) {
 }
 
 // A task that is saving its work is planned as one that waits, but not for a cluster of before.
-func TestTasksThatAreSavingWait(t *testing.T) {
+func TestSavingTasksCountAsQueued(t *testing.T) {
 	s := running(t)
 	for i, attempt := range map[int]int{1: 1, 2: 2} {
 		cl := of[record.Cluster](s, record.ClusterKey(record.ClusterID("j", i, 1)))
@@ -249,7 +249,7 @@ func TestTasksThatAreSavingWait(t *testing.T) {
 
 // A few tasks of a job are read by themselves, many as pages of it: a page costs less than a hundred requests, and more
 // than one.
-func TestHowManyTasksAreReadAsPages(t *testing.T) {
+func TestManyTasksAreReadAsPages(t *testing.T) {
 	for _, c := range []struct {
 		of, wanted int
 		pages      bool

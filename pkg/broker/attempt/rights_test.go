@@ -16,7 +16,7 @@ import (
 )
 
 // Credentials are lent for what a task mounts, as it mounts it, and for nothing else.
-func TestWhatIsLentToATask(t *testing.T) {
+func TestLoansOfTask(t *testing.T) {
 	task := dag.Task{Name: "t", Run: "x", Inputs: []dag.Input{
 		{URI: "s3://copied/a/", Path: "a"},
 		{URI: "s3://read/b", Path: "b", Mount: dag.MountRead},
@@ -49,7 +49,7 @@ func TestWhatIsLentToATask(t *testing.T) {
 
 // A task writes its own checkpoints by its first node, and what it mounts to write, but never to what others have
 // brought along: packs are shared.
-func TestWhatANodeMayWrite(t *testing.T) {
+func TestWriteScopeOfNode(t *testing.T) {
 	s := roles(t)
 	s.cfg.StoreURL = "s3://home"
 	digest := string(pack.DigestOf([]byte("x")))
@@ -106,7 +106,7 @@ func TestWhatANodeMayWrite(t *testing.T) {
 }
 
 // What a task writes elsewhere is that place where it has one node, and a place below it for each of several.
-func TestWhereNodesWriteElsewhere(t *testing.T) {
+func TestWriteScopeOutsideStore(t *testing.T) {
 	s := roles(t)
 	s.cfg.StoreURL = "s3://home"
 	for task, want := range map[int]string{0: "s3://b/out/1/", 1: "s3://b/out/"} {
@@ -120,7 +120,7 @@ func TestWhereNodesWriteElsewhere(t *testing.T) {
 }
 
 // Its driver is told of the rules that a task's machines are placed by, but for those that its region has settled.
-func TestWhichRulesOfPlacementADriverIsTold(t *testing.T) {
+func TestPlacementRulesForDriver(t *testing.T) {
 	spec := &dag.Job{
 		Placement: []dag.Placement{
 			{Spread: dag.LevelRegion, Of: []string{"a", "b"}}, {Spread: dag.LevelZone, Max: 2, Of: []string{"a", "b"}},
@@ -140,7 +140,7 @@ func TestWhichRulesOfPlacementADriverIsTold(t *testing.T) {
 }
 
 // What is to be looked at when it fails is kept for as long as its author says; a service is begun anew instead.
-func TestAnAgentIsToldForHowLongToKeepWhatFails(t *testing.T) {
+func TestAssignmentStatesHowLongToKeepFailures(t *testing.T) {
 	for _, c := range []struct {
 		keep    time.Duration
 		service bool
@@ -160,7 +160,7 @@ func TestAnAgentIsToldForHowLongToKeepWhatFails(t *testing.T) {
 
 // However compressed the broker's time is, a replica that was ready and is not has time for the probes by which it
 // would be ready again.
-func TestAReplicaMayBecomeReadyAgainInCompressedTime(t *testing.T) {
+func TestReplicaPatienceInCompressedTime(t *testing.T) {
 	for _, scale := range []float64{1, 0.01, 0.0001} {
 		cfg := record.DefaultConfig()
 		cfg.Scale = scale
@@ -173,7 +173,7 @@ func TestAReplicaMayBecomeReadyAgainInCompressedTime(t *testing.T) {
 }
 
 // The secrets of an update are its own, or those of before where it is from before versions had their own.
-func TestWhichSecretsAClusterHas(t *testing.T) {
+func TestSecretsOfCluster(t *testing.T) {
 	s := roles(t)
 	job := record.Job{ID: "j", Spec: record.Blob{Version: 2}, Was: []record.Blob{{Version: 1}}}
 	has := func(version int) string {
@@ -200,7 +200,7 @@ func TestWhichSecretsAClusterHas(t *testing.T) {
 }
 
 // Whoever looks why nothing runs reads who has suspended it, and why.
-func TestASuspensionInWords(t *testing.T) {
+func TestSuspensionText(t *testing.T) {
 	for want, s := range map[string]apitypes.Suspension{
 		"suspended":                     {},
 		"suspended by ann":              {By: "ann"},

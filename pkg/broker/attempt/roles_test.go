@@ -44,7 +44,7 @@ func roles(t *testing.T) *stage {
 
 // Whoever joins a role counts its ranks behind those of the role that are there before it, and is told of those that
 // run and of itself. All know how many of the gang there are at least, and at most.
-func TestRanksOfThoseThatJoinARole(t *testing.T) {
+func TestRanksOfJoiningTasks(t *testing.T) {
 	s := roles(t)
 	for task, c := range map[int]struct {
 		first   int
@@ -76,7 +76,7 @@ func TestRanksOfThoseThatJoinARole(t *testing.T) {
 }
 
 // A role whose task is the chief of its gang ends with it, for those that have joined it too.
-func TestTheWorkOfAGangIsDoneWithItsChief(t *testing.T) {
+func TestGangIsDoneWhenChiefSucceeds(t *testing.T) {
 	for chief, want := range map[int]map[int]bool{
 		0: {0: false, 1: true, 2: true, 3: true, 4: true},
 		1: {0: true, 1: false, 2: true, 3: true, 4: true},
@@ -97,7 +97,7 @@ func TestTheWorkOfAGangIsDoneWithItsChief(t *testing.T) {
 }
 
 // A task whose reactions say so begins anew by itself, beside others of its gang that run.
-func TestWhoBeginsAnewByItself(t *testing.T) {
+func TestRestartsAlone(t *testing.T) {
 	taken := []dag.Reaction{{Event: dag.PodEvicted, Action: dag.RestartRole}}
 	failed := []dag.Reaction{{Event: dag.PodFailed, Action: dag.RestartRole, ExitCodes: []int{3}}}
 	member := func(index int, started bool) Member {
@@ -134,7 +134,7 @@ func TestWhoBeginsAnewByItself(t *testing.T) {
 }
 
 // An agent is told of the image of the alternative that its machine is one of.
-func TestWhichAlternativeAMachineIsOf(t *testing.T) {
+func TestAlternativeOfMachine(t *testing.T) {
 	task := &dag.Task{Resources: []dag.Resources{
 		{Cloud: "gcp", Image: "docker:gcp"},
 		{Cloud: "aws", Region: "r", Zone: "z", InstanceType: "big", Image: "docker:big"},

@@ -13,7 +13,7 @@ import (
 )
 
 // The budget allows what was bid, with cents for what is rounded, and a surcharge is of what it costs.
-func TestABudgetAllowsWhatWasBid(t *testing.T) {
+func TestBudgetAllowsBid(t *testing.T) {
 	for name, c := range map[string]struct {
 		budget, most, usd, surcharge float64
 		leaves                       bool
@@ -36,7 +36,7 @@ func TestABudgetAllowsWhatWasBid(t *testing.T) {
 }
 
 // Of a gang whose machines are taken together the one with the least time to spare says that it is time to leave.
-func TestTheTightestOfAGangSaysThatItIsTimeToLeave(t *testing.T) {
+func TestTightestGangMemberDecidesToLeave(t *testing.T) {
 	for name, c := range map[string]struct {
 		others []time.Duration // until each has to be done; each has 20 minutes of work, none of it saved
 		want   string
@@ -65,7 +65,7 @@ func TestTheTightestOfAGangSaysThatItIsTimeToLeave(t *testing.T) {
 
 // A price drives a task away once its machine has been kept for a while, and where it is more than the rest of the work
 // is worth there: a task without a date has three times as long as all of it takes.
-func TestAPriceDrivesATaskAway(t *testing.T) {
+func TestPriceMakesTaskLeave(t *testing.T) {
 	table, err := bidding.NewWorth(context.Background(), bidding.Live{USD: 0.3, OnDemandUSD: 1, Work: 3, Left: 9,
 		LossesPerHour: 0.2, Restart: 1})
 	if err != nil {
@@ -99,7 +99,7 @@ func TestAPriceDrivesATaskAway(t *testing.T) {
 }
 
 // What is to be told to leave in time is told the earlier the longer whoever looks may take.
-func TestTimeIsKeptBeyondWhatIsNeeded(t *testing.T) {
+func TestMarginIsAddedToNeededTime(t *testing.T) {
 	s := running(t)
 	s.cfg.Restart, s.cfg.TickEvery = 10*time.Minute, 10*time.Minute
 	l, _, err := LoadLosing(s, "j.1.1")
@@ -124,7 +124,7 @@ func TestTimeIsKeptBeyondWhatIsNeeded(t *testing.T) {
 }
 
 // Nothing but its cloud has a task leave where no date, no budget and no price decides.
-func TestWhatNothingHasLeave(t *testing.T) {
+func TestFree(t *testing.T) {
 	resumes, begins := &dag.Task{Checkpoint: &dag.Checkpoint{}}, &dag.Task{Run: "x"}
 	table := record.Bids{Table: []int32{-1, 0}, Tables: []*bidding.Worth{{}}}
 	for name, c := range map[string]struct {

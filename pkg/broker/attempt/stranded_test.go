@@ -11,7 +11,7 @@ import (
 
 // What waits to begin anew beside its gang would keep those that are up waiting, and holding what it may need, for ever
 // once none of them runs any more: all of it begins together again.
-func TestAGangOfWhichNothingRunsDoesNotWaitForOneThatBeginsAnew(t *testing.T) {
+func TestGangBreaksWhenNoMemberRunsBesideRestart(t *testing.T) {
 	member := func(index int, state record.TaskState, command wire.Command) Member {
 		m := Member{Losing: Losing{Task: record.Task{Job: "j", Index: index, Gang: "g", State: state}}}
 		if m.Bought = state != record.TaskQueued; m.Bought {

@@ -9,8 +9,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// TestAnUpdateIsNotDoneBeforeReplicasBegin: they may be about to begin, by the spec of before.
-func TestAnUpdateIsNotDoneBeforeReplicasBegin(t *testing.T) {
+// TestUpdateIsNotDoneBeforeReplicasStart: they may be about to begin, by the spec of before.
+func TestUpdateIsNotDoneBeforeReplicasStart(t *testing.T) {
 	now := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
 	r := &Rolling{
 		Job: record.Job{ID: "j", State: apitypes.JobRunning, Spec: record.Blob{Version: 2},
@@ -25,8 +25,8 @@ func TestAnUpdateIsNotDoneBeforeReplicasBegin(t *testing.T) {
 	}
 }
 
-// TestReplicasAreHandedOverInTheirOrder: the first one that runs what was before, and all have to be ready.
-func TestReplicasAreHandedOverInTheirOrder(t *testing.T) {
+// TestReplicasAreHandedOverInOrder: the first one that runs what was before, and all have to be ready.
+func TestReplicasAreHandedOverInOrder(t *testing.T) {
 	now := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
 	const unready = 0
 	for name, c := range map[string]struct {

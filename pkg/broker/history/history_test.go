@@ -34,7 +34,7 @@ func after(spec *dag.Job, machine string, hours ...float64) (h apitypes.History)
 	return h
 }
 
-func TestATaskWithoutATimeIsPlannedByWhatWasSeen(t *testing.T) {
+func TestTaskWithoutTimeUsesHistory(t *testing.T) {
 	spec := job("train")
 	got := Fill(spec, after(spec, "m5.xlarge", 2, 2, 2, 2, 2, 2, 2, 2))
 	f := FigureOf(&got.Tasks[0], apitypes.Offer{InstanceType: "m5.xlarge"})
@@ -51,7 +51,7 @@ func TestATaskWithoutATimeIsPlannedByWhatWasSeen(t *testing.T) {
 	}
 }
 
-func TestWhatTheFileSaysIsKeptAndWhatWasSeenIsShown(t *testing.T) {
+func TestTimeFromFileWinsAndHistoryIsShown(t *testing.T) {
 	spec := job("train")
 	spec.Tasks[0].Time.Default = 5 * time.Hour
 	got := Fill(spec, after(spec, "m5.xlarge", 2))
@@ -64,7 +64,7 @@ func TestWhatTheFileSaysIsKeptAndWhatWasSeenIsShown(t *testing.T) {
 	}
 }
 
-func TestAnAcceleratorThatItNeverRanOnIsScaled(t *testing.T) {
+func TestUnseenAcceleratorIsScaled(t *testing.T) {
 	spec := job("train")
 	spec.Tasks[0].Resources = []dag.Resources{{Accelerator: "V100", AcceleratorCount: 1},
 		{Accelerator: "A100", AcceleratorCount: 2}, {Accelerator: "Alveo-U250", AcceleratorCount: 1}}
@@ -81,7 +81,7 @@ func TestAnAcceleratorThatItNeverRanOnIsScaled(t *testing.T) {
 	}
 }
 
-func TestTasksThatDifferInNumbersTeachEachOther(t *testing.T) {
+func TestTasksThatDifferInNumbersShareHistory(t *testing.T) {
 	spec := job("shard-1", "shard-2", "merge")
 	h := Learn(apitypes.History{}, spec, []Run{{0, 1, "m5.large"}, {1, 4, "m5.large"}, {2, 8, "m5.large"}}, now)
 	got := Fill(job("shard-1", "shard-77", "other"), h)
@@ -100,7 +100,7 @@ func TestTasksThatDifferInNumbersTeachEachOther(t *testing.T) {
 	}
 }
 
-func TestWhatChangesIsLearnedAnew(t *testing.T) {
+func TestHistoryFollowsChanges(t *testing.T) {
 	spec := job("train")
 	h := after(spec, "m5.large", slices.Repeat([]float64{1}, 200)...)
 	for range 3 * maxWeight {
@@ -112,7 +112,7 @@ func TestWhatChangesIsLearnedAnew(t *testing.T) {
 }
 
 // Nine of ten runs of a lognormal time are below High, and above Low.
-func TestTheSpreadHoldsWhatItSays(t *testing.T) {
+func TestSpreadCoversItsQuantiles(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same every time
 	spec := job("train")
 	var below, above, all int
@@ -163,7 +163,7 @@ func TestOfAResumedAttempt(t *testing.T) {
 }
 
 // Reading 64 records twice at the end of each job was a part of its bill that one notices, and eight of an array say as much.
-func TestOfAnArrayAFewAreLearnedOf(t *testing.T) {
+func TestSampleOfArrayIsSmall(t *testing.T) {
 	for tasks, want := range map[int]int{1: 1, 16: 16, 17: 8, 10_000: 8} {
 		names := make([]string, tasks)
 		for i := range names {
@@ -176,7 +176,7 @@ func TestOfAnArrayAFewAreLearnedOf(t *testing.T) {
 }
 
 // However large a job is and however many there were, what is read and kept is bounded, and every kind of task is learned.
-func TestBounds(t *testing.T) {
+func TestLimits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		spec := &dag.Job{Name: "j"}
 		kinds := rapid.IntRange(1, 80).Draw(t, "kinds")

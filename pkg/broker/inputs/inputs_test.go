@@ -67,7 +67,7 @@ func check(t *testing.T, s *stores, tasks string) *dag.Error {
 	return bad
 }
 
-func TestWhatCannotBeReadOrMountedIsRefusedAtItsLine(t *testing.T) {
+func TestCheckRefusesInputsWithLine(t *testing.T) {
 	none := fmt.Errorf("s3: %w: NoSuchBucket", grant.ErrNoBucket)
 	s := &stores{
 		refuse: map[string]error{
@@ -106,7 +106,7 @@ func TestWhatCannotBeReadOrMountedIsRefusedAtItsLine(t *testing.T) {
 }
 
 // An object is told from a folder, and what nobody lends is not mounted.
-func TestAMountIsOfAFolderThatIsLent(t *testing.T) {
+func TestMountNeedsFolderAndCredentials(t *testing.T) {
 	s := &stores{read: map[string]bool{"s3://there/data.csv": true}}
 	const file = "  a: {run: ls, inputs: [{uri: s3://there/%s, mount: write, path: o}]}"
 	if bad := check(t, s, fmt.Sprintf(file, "data.csv")); bad == nil || !strings.Contains(bad.Error(), "it is an object") {
@@ -131,7 +131,7 @@ func (b *bare) Mounts(context.Context) error     { b.asked++; return b.mounts }
 func (b *bare) Containers(context.Context) error { b.asked++; return b.containers }
 
 // Where all tasks run on one machine, what that lacks is known before they run.
-func TestWhatThisMachineLacksIsSaidAtItsLine(t *testing.T) {
+func TestCheckReportsMissingMachineFeatureWithLine(t *testing.T) {
 	here := &bare{mounts: errors.New("rclone is missing"), containers: errors.New("no engine")}
 	s := &stores{here: here}
 	const mount, image = "{uri: 'file:///tmp/x', mount: true, path: o}", "resources: {image: 'docker:alpine'}"
@@ -154,7 +154,7 @@ func TestWhatThisMachineLacksIsSaidAtItsLine(t *testing.T) {
 }
 
 // A job of many tasks that all copy from one bucket asks for it once.
-func TestABucketIsAskedForOnce(t *testing.T) {
+func TestBucketIsCheckedOnce(t *testing.T) {
 	s := &stores{}
 	tasks := &strings.Builder{}
 	for i := range 100 {

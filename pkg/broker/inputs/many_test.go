@@ -73,7 +73,7 @@ func folders(i int) string { return fmt.Sprintf("s3://there/%d/", i) }
 
 // A job of hundreds of mounts is looked at while who hands it in waits, which is 29 s on AWS; and what is lent from one
 // bucket to one end is asked for once.
-func TestHundredsOfMountsAreLookedAtInTime(t *testing.T) {
+func TestHundredsOfMountsAreCheckedInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &far{takes: 200 * time.Millisecond}
 		took, err := f.handIn(t, 500, folders)
@@ -84,7 +84,7 @@ func TestHundredsOfMountsAreLookedAtInTime(t *testing.T) {
 }
 
 // However many there are, the one that is wrong is found, and the first of several is told.
-func TestTheFirstOfManyWrongMountsIsTold(t *testing.T) {
+func TestFirstOfManyWrongMountsIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &far{takes: time.Second}
 		_, err := f.handIn(t, 100, func(i int) string {
@@ -105,7 +105,7 @@ func TestTheFirstOfManyWrongMountsIsTold(t *testing.T) {
 }
 
 // A store that hangs refuses nothing, and is waited for once, not once for each mount.
-func TestAStoreThatHangsIsWaitedForOnce(t *testing.T) {
+func TestHangingStoreIsWaitedForOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &far{takes: time.Hour}
 		if took, err := f.handIn(t, 100, folders); err != nil || took > 10*time.Second {

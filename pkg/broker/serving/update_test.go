@@ -16,7 +16,7 @@ import (
 
 // A replica of an update became ready while its job waited for a plan, so that nobody took the next step. Reconcile
 // takes it, once.
-func TestAnUpdateThatWasPassedOverGoesOn(t *testing.T) {
+func TestSkippedUpdateContinues(t *testing.T) {
 	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	l := unit.NewTransactor(mem.New(), func() time.Time { return now }, record.DefaultConfig(), unit.Hooks{})
 	spec := &dag.Job{Name: "j", Tasks: []dag.Task{
@@ -92,7 +92,7 @@ func TestAnUpdateThatWasPassedOverGoesOn(t *testing.T) {
 
 // An update is handed in as a file, in which nothing is of what was learned when the job was: what is no service is
 // planned by it all the same, unless the file now says how long it runs.
-func TestAnUpdateKeepsWhatWasLearnedOfOtherTasks(t *testing.T) {
+func TestUpdateKeepsLearnedTimesOfOtherTasks(t *testing.T) {
 	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	l := unit.NewTransactor(mem.New(), func() time.Time { return now }, record.DefaultConfig(), unit.Hooks{})
 	file := func(image string, loads time.Duration) *dag.Job {
