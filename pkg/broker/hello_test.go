@@ -17,7 +17,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// porch is a bench with one job whose machines are about to dial home.
+// porch is a bench with one job whose machines are about to say hello.
 type porch struct {
 	*bench
 	job string
@@ -67,15 +67,15 @@ func hello(t *testing.T, b *broker.Broker, c wire.Claims) wire.Work {
 	return w
 }
 
-// told checks a command of the agents' and what it names.
+// told checks the agents' command and what it contains.
 func told(t *testing.T, who string, w wire.Work, want wire.Command, nodes int) {
 	t.Helper()
 	if w.Command != want || want == wire.Run && (w.Seq != 1 || w.Assignment == nil || len(w.Assignment.Nodes) != nodes) {
-		t.Errorf("%s is told %+v (%+v), want %q", who, w, w.Assignment, want)
+		t.Errorf("%s got %+v (%+v), want %q", who, w, w.Assignment, want)
 	}
 }
 
-// pending are the types of the events in the outbox.
+// pending returns the types of the events in the outbox.
 func (p *porch) pending() (out []string) {
 	p.t.Helper()
 	list, err := p.store.Outbox(context.Background(), 100)
@@ -139,7 +139,7 @@ func TestConcurrentHellosHandOutWorkOnce(t *testing.T) {
 	}
 }
 
-// meeting is a store in which something else happens right before the next transaction, once.
+// meeting is a store that calls a function right before the next transaction, once.
 type meeting struct {
 	store.Store
 	other func()
@@ -164,7 +164,7 @@ func TestDoomedMachineGetsNoWork(t *testing.T) {
 	}
 	p.settle()
 	if _, err := p.b.Agents.Hello(t.Context(), p.claims(0, 0), wire.Hello{}); !errors.Is(err, record.ErrGone) {
-		t.Errorf("when it has been freed: %v", err)
+		t.Errorf("after its release: %v", err)
 	}
 }
 
@@ -182,7 +182,7 @@ func TestMachineOfEndingJobGetsNoWork(t *testing.T) {
 	}
 	p.settle()
 	if _, err := p.b.Agents.Hello(t.Context(), p.claims(0, 0), wire.Hello{}); !errors.Is(err, record.ErrGone) {
-		t.Errorf("when it has been freed: %v", err)
+		t.Errorf("after its release: %v", err)
 	}
 }
 
@@ -201,7 +201,8 @@ func TestGangStartsWhenAllMembersAreUp(t *testing.T) {
 	}
 }
 
-// TestPollCountsAsSignOfLife: where polls are signs of life, one that meets a notice leaves it as it is.
+// TestPollCountsAsSignOfLife: if polls are signs of life, a poll that conflicts with a notice leaves the notice
+// unchanged.
 func TestPollCountsAsSignOfLife(t *testing.T) {
 	p := newPorch(t, "{t: {run: x}}", nil)
 	cfg := record.DefaultConfig()
@@ -219,7 +220,7 @@ func TestPollCountsAsSignOfLife(t *testing.T) {
 			t.Errorf("%+v, %v", w, err)
 		}
 		if want := minutes == 5; seen().Equal(p.now) != want {
-			t.Errorf("after %d minutes it was last heard of at %v, now is %v", minutes, seen(), p.now)
+			t.Errorf("after %d minutes it was last seen at %v, now is %v", minutes, seen(), p.now)
 		}
 	}
 	p.now = p.now.Add(5 * time.Minute)
@@ -233,7 +234,7 @@ func TestPollCountsAsSignOfLife(t *testing.T) {
 		t.Error(err)
 	}
 	if !seen().Equal(p.now) {
-		t.Error("it has not been heard of")
+		t.Error("the node was not recorded as seen")
 	}
 	w, err := b.Agents.Work(t.Context(), c, 1)
 	if err != nil {

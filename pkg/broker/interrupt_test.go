@@ -11,8 +11,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
-// TestNoticeAfterAgentsStoppedEndsAttemptAtOnce: agents that heard of the notice on their machine may have saved their work before
-// the broker hears of it. What is left is planned anew then, not when the machine is taken minutes later.
+// TestNoticeAfterAgentsStoppedEndsAttemptAtOnce: agents that see the notice on their machine may have saved their
+// work before the broker gets the notice. The rest is replanned then, not when the machine is taken minutes later.
 func TestNoticeAfterAgentsStoppedEndsAttemptAtOnce(t *testing.T) {
 	p := newPorch(t, "{t: {run: x, time: 2h}}", nil)
 	hello(t, p.b, p.claims(0, 0))
@@ -37,7 +37,7 @@ func TestNoticeAfterAgentsStoppedEndsAttemptAtOnce(t *testing.T) {
 	}
 }
 
-// What ends on demand was not taken by a spot market, and is no reason to keep off one.
+// A machine on demand that ends was not taken by a spot market, so no market is blocked.
 func TestOnDemandMachineThatEndsIsNotPreempted(t *testing.T) {
 	p := newPorch(t, "{t: {run: x, time: 2h, resources: {market: on-demand}}}", nil)
 	hello(t, p.b, p.claims(0, 0))
@@ -56,7 +56,7 @@ func TestOnDemandMachineThatEndsIsNotPreempted(t *testing.T) {
 	}
 }
 
-// Machines whose agents never call are paid for all the same: the next ones are bought elsewhere.
+// Machines whose agents never call cost money all the same: the next ones are bought elsewhere.
 func TestLocationOfSilentMachinesIsBlocked(t *testing.T) {
 	p := newPorch(t, "{t: {run: x, time: 2h}}", nil)
 	first := p.detail().Attempts[0]
@@ -72,6 +72,6 @@ func TestLocationOfSilentMachinesIsBlocked(t *testing.T) {
 	p.settle()
 	made := p.detail().Attempts
 	if len(made) < 2 || made[len(made)-1].Offer == first.Offer {
-		t.Errorf("after %+v it is tried in %+v", first.Offer, made)
+		t.Errorf("after %+v the next attempt is in %+v", first.Offer, made)
 	}
 }

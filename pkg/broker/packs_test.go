@@ -19,7 +19,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store/mem"
 )
 
-// packs is a depot that has some packs, and remembers which were to stay.
+// packs is a depot that has some packs, and records which were renewed.
 type packs struct {
 	have   []string
 	broken error
@@ -83,11 +83,11 @@ func TestSubmitRejectsUnreachableFiles(t *testing.T) {
 	depot.broken = errors.New("the store is away")
 	var bad *dag.Error
 	if err := submit(packed("code"), packed("code")); !errors.Is(err, depot.broken) || errors.As(err, &bad) {
-		t.Errorf("what passes is taken for the file's fault: %v", err)
+		t.Errorf("a temporary failure is reported as the file's fault: %v", err)
 	}
 }
 
-// TestKeepPacksRenewsPacksOfOldOpenJobs, of no others: those are young.
+// TestKeepPacksRenewsPacksOfOldOpenJobs: packs of young jobs are not renewed.
 func TestKeepPacksRenewsPacksOfOldOpenJobs(t *testing.T) {
 	depot := &packs{have: []string{packed("old"), packed("data"), packed("new")}}
 	now := time.Now()
@@ -106,11 +106,11 @@ func TestKeepPacksRenewsPacksOfOldOpenJobs(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := []string{packed("old"), packed("data")}; !slices.Equal(depot.stayed, want) {
-		t.Errorf("stayed %q", depot.stayed)
+		t.Errorf("renewed %q", depot.stayed)
 	}
 }
 
-// beside is a DAG bucket with one file, which cannot be settled.
+// beside is a DAG bucket with one file, whose relative paths cannot be resolved.
 type beside struct{ body string }
 
 func (o beside) Open(context.Context, events.ObjectCreated) (body io.ReadCloser, tag string, err error) {
@@ -136,7 +136,7 @@ func TestDAGFileWithMissingPacksIsRejectedWithLine(t *testing.T) {
 	}
 }
 
-// written is a DAG bucket with one file, of that tag.
+// written is a DAG bucket with one file with the given tag.
 type written struct{ body, tag string }
 
 func (o *written) Open(context.Context, events.ObjectCreated) (body io.ReadCloser, tag string, err error) {
@@ -145,8 +145,8 @@ func (o *written) Open(context.Context, events.ObjectCreated) (body io.ReadClose
 
 func (*written) Settle(context.Context, string, string, *dag.Job) error { return nil }
 
-// TestRewrittenDAGFileIsOneJob where both events read what was written last; and another one when it is written
-// anew.
+// TestRewrittenDAGFileIsOneJob: if both events read the last content, it is one job. A file with new content is another
+// job.
 func TestRewrittenDAGFileIsOneJob(t *testing.T) {
 	file := &written{"apiVersion: tradewind/v1\nname: x\ntasks: {a: {run: ls}}\n", "second"}
 	b := broker.New(record.DefaultConfig(), broker.Ports{Store: mem.New(), Now: time.Now, Objects: file})
@@ -165,9 +165,9 @@ func TestRewrittenDAGFileIsOneJob(t *testing.T) {
 		t.Errorf("%d jobs when each event was read, want 1", n)
 	}
 	if file.tag = "third"; told("third") != 2 {
-		t.Error("what is written anew is no other job")
+		t.Error("new content is not another job")
 	}
 	if file.tag = ""; told("fourth") != 3 {
-		t.Error("of a store that tells no tag what is told anew is no other job")
+		t.Error("in a store without tags, a new announcement is not another job")
 	}
 }
