@@ -21,7 +21,7 @@ func TestDoubtChecksMachineIdentity(t *testing.T) {
 	for name, c := range map[string]struct {
 		cluster func(*record.Cluster)
 		proof   func(*wire.Machine)
-		without bool // any proof
+		without bool // without any proof
 		need    []string
 		want    error
 		why     string

@@ -14,8 +14,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// onSpot is a task of three hours that has run for one on a spot machine of 0.30 USD an hour, by a deadline hours away; its last
-// checkpoint is ten minutes old.
+// onSpot returns a task of three hours that has run for one on a spot machine of 0.30 USD an hour, with the given
+// time to its deadline. Its last checkpoint is ten minutes old.
 func onSpot(left time.Duration) (staying, time.Time) {
 	start := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
 	now := start.Add(time.Hour)
@@ -36,7 +36,7 @@ func onSpot(left time.Duration) (staying, time.Time) {
 }
 
 func TestSpotIsKeptWhileLossLeavesTime(t *testing.T) {
-	// Were it taken just before the next look, in ten minutes, 130 minutes of work would be left and a start of ten.
+	// If it were taken just before the next check, in ten minutes, 130 minutes of work and a start of ten would remain.
 	for left, want := range map[time.Duration]record.Leaving{
 		6 * time.Hour:                    "",
 		150 * time.Minute:                "",
@@ -51,7 +51,7 @@ func TestSpotIsKeptWhileLossLeavesTime(t *testing.T) {
 			t.Errorf("%v left: %q (%s), want %q", left, why, reason, want)
 		}
 		if why != "" && !strings.Contains(reason, "not even on-demand would be in time") {
-			t.Errorf("it is told as %q", reason)
+			t.Errorf("the reason is %q", reason)
 		}
 	}
 }
@@ -70,7 +70,7 @@ func TestSpotIsLeftWhenNotWorthPrice(t *testing.T) {
 				t.Errorf("at %v USD with %v left: %q (%s), want %q", usd, left, why, reason, want)
 			}
 			if why != "" && !strings.Contains(reason, "spot costs 4.0000 USD/h now") {
-				t.Errorf("it is told as %q", reason)
+				t.Errorf("the reason is %q", reason)
 			}
 		}
 	}
@@ -84,12 +84,12 @@ func TestSpotOnlyTaskStays(t *testing.T) {
 	}
 }
 
-// TestTaskWithoutCheckpointsCountsAllWork: what is done would be lost with the machine, or by leaving it.
+// TestTaskWithoutCheckpointsCountsAllWork: its work would be lost with the machine, and by leaving it.
 func TestTaskWithoutCheckpointsCountsAllWork(t *testing.T) {
 	st, now := onSpot(3*time.Hour + 15*time.Minute)
 	st.spec.Checkpoint, st.Task.Progress = nil, 0
 	if why, _ := st.leave(now); why != record.LeaveForDeadline {
-		t.Errorf("%q with three hours of work to do again and 3h15m left", why)
+		t.Errorf("%q with three hours of work to repeat and 3h15m left", why)
 	}
 	if st, now = onSpot(3*time.Hour + 21*time.Minute); true {
 		st.spec.Checkpoint, st.Task.Progress = nil, 0
@@ -175,7 +175,7 @@ func TestTaskTooLateForSpotWaitsForOnDemandPlan(t *testing.T) {
 	}
 }
 
-// TestTaskOfBrokenGangReturnsToUsablePlan: one that was made while it ran pins it where it was.
+// TestTaskOfBrokenGangReturnsToUsablePlan: a plan made while it ran has no new offer for it.
 func TestTaskOfBrokenGangReturnsToUsablePlan(t *testing.T) {
 	for _, c := range []struct{ admittedUnder, want, replans int }{{3, 3, 0}, {2, 4, 1}} {
 		l := Losing{

@@ -12,7 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// The budget allows what was bid, with cents for what is rounded, and a surcharge is of what it costs.
+// The budget allows the bid, with a tolerance for rounding. A surcharge is part of the cost.
 func TestBudgetAllowsBid(t *testing.T) {
 	for name, c := range map[string]struct {
 		budget, most, usd, surcharge float64
@@ -35,7 +35,7 @@ func TestBudgetAllowsBid(t *testing.T) {
 	}
 }
 
-// Of a gang whose machines are taken together the one with the least time to spare says that it is time to leave.
+// In a gang whose machines are taken together, the task with the least time to spare decides when to leave.
 func TestTightestGangMemberDecidesToLeave(t *testing.T) {
 	for name, c := range map[string]struct {
 		others []time.Duration // until each has to be done; each has 20 minutes of work, none of it saved
@@ -49,7 +49,7 @@ func TestTightestGangMemberDecidesToLeave(t *testing.T) {
 		"the first of two alike": {[]time.Duration{35 * time.Minute}, "2h0m0s of work remains and 2h25m0s to do it in"},
 		"one is late anyway":     {[]time.Duration{10 * time.Minute}, ""},
 	} {
-		st, now := onSpot(145 * time.Minute) // 2h10m of it are not saved: 15 minutes to spare
+		st, now := onSpot(145 * time.Minute) // 2h10m of it are unsaved: 15 minutes to spare
 		for i, left := range c.others {
 			l := Losing{Task: record.Task{Index: i + 1}, Cluster: record.Cluster{Task: i + 1}}
 			spec := &dag.Task{Time: dag.TimeEstimate{Default: 20 * time.Minute}, Checkpoint: &dag.Checkpoint{}}
@@ -63,8 +63,8 @@ func TestTightestGangMemberDecidesToLeave(t *testing.T) {
 	}
 }
 
-// A price drives a task away once its machine has been kept for a while, and where it is more than the rest of the work
-// is worth there: a task without a date has three times as long as all of it takes.
+// A price makes a task leave once its machine has been kept for a while, if it is more than the remaining work is worth
+// there. A task without a deadline counts as having three times its whole work.
 func TestPriceMakesTaskLeave(t *testing.T) {
 	table, err := bidding.NewWorth(context.Background(), bidding.Live{USD: 0.3, OnDemandUSD: 1, Work: 3, Left: 9,
 		LossesPerHour: 0.2, Restart: 1})
@@ -72,13 +72,13 @@ func TestPriceMakesTaskLeave(t *testing.T) {
 		t.Fatal(err)
 	}
 	unhurried, hurried := table.MaxUSD(2, 9), table.MaxUSD(2, 4)
-	if unhurried+0.02 >= hurried { // with little time a spike is sat out: a start elsewhere would take what there is
+	if unhurried+0.02 >= hurried { // with little time a price spike is accepted: a start elsewhere would take too long
 		t.Fatalf("worth %v with time, and %v without: the test could not tell them apart", unhurried, hurried)
 	}
 	for name, c := range map[string]struct {
 		usd     float64
 		started time.Duration // ago
-		left    time.Duration // until it has to be done; 0 is no date
+		left    time.Duration // until it has to be done; 0 means no deadline
 		leaves  bool
 	}{
 		"worth it, with all the time": {unhurried, time.Hour, 0, false},
@@ -98,7 +98,7 @@ func TestPriceMakesTaskLeave(t *testing.T) {
 	}
 }
 
-// What is to be told to leave in time is told the earlier the longer whoever looks may take.
+// The longer the time until the next check, the earlier a task has to be commanded to leave.
 func TestMarginIsAddedToNeededTime(t *testing.T) {
 	s := running(t)
 	s.cfg.Restart, s.cfg.TickEvery = 10*time.Minute, 10*time.Minute
@@ -106,7 +106,7 @@ func TestMarginIsAddedToNeededTime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.Task.Progress = 0.5 // half an hour is left of its work, to be done by 10:05
+	l.Task.Progress = 0.5 // half an hour of its work remains, to be done by 10:05
 	for i := 2; i < len(s.bids.FinishBy); i++ {
 		s.bids.FinishBy[i] = s.now.Add(9 * time.Hour)
 	}
@@ -123,7 +123,7 @@ func TestMarginIsAddedToNeededTime(t *testing.T) {
 	}
 }
 
-// Nothing but its cloud has a task leave where no date, no budget and no price decides.
+// Only its cloud makes a task leave if no deadline, no budget and no price decides.
 func TestFree(t *testing.T) {
 	resumes, begins := &dag.Task{Checkpoint: &dag.Checkpoint{}}, &dag.Task{Run: "x"}
 	table := record.Bids{Table: []int32{-1, 0}, Tables: []*bidding.Worth{{}}}
@@ -151,6 +151,6 @@ func TestFree(t *testing.T) {
 	spec := &dag.Job{Tasks: []dag.Task{*begins, *begins}}
 	spec.Tasks[1].Resources = []dag.Resources{{}}
 	if tooLate(spec, plan, &record.Bids{FinishBy: make([]time.Time, 1)}, 1, record.DefaultConfig(), time.Now()) {
-		t.Error("a task that came after the bids has no date, and is too late for it")
+		t.Error("a task added after the bids has no deadline, but is too late for it")
 	}
 }

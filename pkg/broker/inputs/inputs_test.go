@@ -17,8 +17,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// stores answer by bucket with an error; what lies in one that may not be listed is read by its URI. All others are
-// there, and empty.
+// stores answers for each bucket with an error; objects of a bucket that may not be listed are read by URI. All other
+// buckets exist and are empty.
 type stores struct {
 	grant.Store
 	here   inputs.Machine
@@ -105,7 +105,7 @@ func TestCheckRefusesInputsWithLine(t *testing.T) {
 	}
 }
 
-// An object is told from a folder, and what nobody lends is not mounted.
+// A mount needs a folder, not an object, and available credentials.
 func TestMountNeedsFolderAndCredentials(t *testing.T) {
 	s := &stores{read: map[string]bool{"s3://there/data.csv": true}}
 	const file = "  a: {run: ls, inputs: [{uri: s3://there/%s, mount: write, path: o}]}"
@@ -121,7 +121,7 @@ func TestMountNeedsFolderAndCredentials(t *testing.T) {
 	}
 }
 
-// bare is a machine that lacks what these errors say, and counts how often it was asked.
+// bare is a machine that lacks what these errors say, and counts how often it is asked.
 type bare struct {
 	mounts, containers error
 	asked              int
@@ -130,7 +130,7 @@ type bare struct {
 func (b *bare) Mounts(context.Context) error     { b.asked++; return b.mounts }
 func (b *bare) Containers(context.Context) error { b.asked++; return b.containers }
 
-// Where all tasks run on one machine, what that lacks is known before they run.
+// If all tasks run on one machine, what it lacks is reported before they run.
 func TestCheckReportsMissingMachineFeatureWithLine(t *testing.T) {
 	here := &bare{mounts: errors.New("rclone is missing"), containers: errors.New("no engine")}
 	s := &stores{here: here}
@@ -153,7 +153,7 @@ func TestCheckReportsMissingMachineFeatureWithLine(t *testing.T) {
 	}
 }
 
-// A job of many tasks that all copy from one bucket asks for it once.
+// A job of many tasks that all copy from one bucket checks it once.
 func TestBucketIsCheckedOnce(t *testing.T) {
 	s := &stores{}
 	tasks := &strings.Builder{}
