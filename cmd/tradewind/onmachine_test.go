@@ -58,7 +58,7 @@ func TestACommandRunsBesideATask(t *testing.T) {
 	if _, errs, code := s.run("tradewind exec last nope -- true"); code != 2 || !strings.Contains(errs, `no task "nope"`) {
 		t.Errorf("a task that is not there: %d %s", code, errs)
 	}
-	if _, errs, code := s.run("tradewind exec last later -- true"); code != 1 || !strings.Contains(errs, "has not been tried yet: it waits for others") {
+	if _, errs, code := s.run("tradewind exec last later -- true"); code != 1 || !strings.Contains(errs, "has not been tried yet: it waits for other tasks") {
 		t.Errorf("a task that waits: %d %s", code, errs)
 	}
 	s.must("tradewind exec last t -- touch done")

@@ -66,7 +66,7 @@ func TestABrokerWithoutADepotSaysSo(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	p = trouble(t, w.Request("POST", "/v1/dags?name=x.yaml", fmt.Sprintf(job, "./code")), http.StatusUnprocessableEntity)
-	if p.Line != 3 || p.Reason != `"./code" is a path on the computer of whoever wrote it` {
+	if p.Line != 3 || p.Reason != `"./code" is a path on the submitter's own computer` {
 		t.Errorf("%+v", p)
 	}
 }

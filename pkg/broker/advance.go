@@ -10,8 +10,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
 )
 
-// advance finds the tasks whose parents have all succeeded, and ends jobs. It alone writes
-// Progress.
+// advance announces the tasks whose parents have all succeeded, and ends jobs. No other function writes Progress.
 func (b *Functions) advance(u *unit.Unit, event events.Event) error {
 	data := event.Data
 	if err := u.Preload(record.JobKey(data.Group()), record.ProgressKey(data.Group())); err != nil {

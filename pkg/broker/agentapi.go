@@ -18,17 +18,17 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// fnAgent is the source of what agents tell.
+// fnAgent is the source of the changes that agents cause.
 const fnAgent = "agent"
 
-// Hello registers a node of a cluster, and returns what it is to do where that is known, as Work does for one that has
-// seen nothing: the last node's hello brings the cluster up. The claims come from a verified token and, which machine
-// it is, from a verified proof. It fails with ErrGone, with ErrMachine where that is not the machine that was launched,
-// and with ErrEarly where that is not recorded yet.
+// Hello registers a node of a cluster. If the node's work is known, Hello returns it, as Work does for a node that has
+// seen nothing; the last node's hello brings the cluster up. The claims come from a verified token, and their machine
+// from a verified proof. It fails with ErrGone, with ErrMachine if the caller is not the machine that was launched, and
+// with ErrEarly if the launched machine is not recorded yet.
 func (b *Agents) Hello(ctx context.Context, c wire.Claims, h wire.Hello) (w wire.Work, err error) {
-	if c.Ranks > 0 { // all machines of the cluster boot with it
+	if c.Ranks > 0 { // all machines of the cluster boot with this token
 		if h.Rank < 0 || h.Rank >= c.Ranks {
-			return w, fmt.Errorf("%w: it says that it is rank %d of %d", record.ErrMachine, h.Rank, c.Ranks)
+			return w, fmt.Errorf("%w: the machine says that it is rank %d of %d", record.ErrMachine, h.Rank, c.Ranks)
 		}
 		c.Rank, c.Ranks = h.Rank, 0
 	}
@@ -43,7 +43,7 @@ func (b *Agents) Hello(ctx context.Context, c wire.Claims, h wire.Hello) (w wire
 			return b.doubted(u, cl, c.Rank, doubt)
 		}
 		if c.Boot && st.Taken(h) {
-			return record.ErrGone // what a machine boots with is good once
+			return record.ErrGone // a boot token is good for one hello
 		}
 		if st.Up() {
 			if err := b.loadArriving(u, &st); err != nil {
@@ -67,7 +67,7 @@ func (b *Agents) Hello(ctx context.Context, c wire.Claims, h wire.Hello) (w wire
 	return w, err
 }
 
-// doubted notes why a machine was not believed, for the story of the attempt: once, however often it comes.
+// doubted records in the attempt why a machine's hello was refused. It records only the first refusal.
 func (b *Agents) doubted(u *unit.Unit, cl record.Cluster, rank int, doubt error) error {
 	if errors.Is(doubt, record.ErrEarly) {
 		return record.ErrSkip
@@ -80,9 +80,9 @@ func (b *Agents) doubted(u *unit.Unit, cl record.Cluster, rank int, doubt error)
 	return u.Apply(attempt.DecideDoubt(made, rank, doubt, u.Now))
 }
 
-// renewed is a new token for who speaks for an attempt that lives, where less than half of what one is good for is left
-// of the old one, or that one is what its machine booted with. Who verified that one has refused it if it has expired,
-// and only a rank of its own cluster is named.
+// renewed returns a new token for the caller if its token has less than half of its lifetime left, or is the token its
+// machine booted with. Otherwise it returns "". The caller's claims are verified: the token has not expired, and the
+// rank is one of its own cluster.
 func (b *Agents) renewed(c wire.Claims) (token string, err error) {
 	now, boot := b.txns.Now(), c.Boot
 	old := !c.Expires.IsZero() && c.Expires.Sub(now) < b.cfg.TokenFor/2
@@ -95,7 +95,7 @@ func (b *Agents) renewed(c wire.Claims) (token string, err error) {
 	return b.ports.Tokens(c)
 }
 
-// ownCluster loads the cluster that claims speak for, while its attempt lasts.
+// ownCluster loads the cluster that the claims are for. It fails with ErrGone if its attempt has ended.
 func ownCluster(u *unit.Unit, c wire.Claims) (record.Cluster, error) {
 	cl, found, err := book.Get[record.Cluster](u, record.ClusterKey(c.Cluster))
 	if err != nil {
@@ -107,7 +107,7 @@ func ownCluster(u *unit.Unit, c wire.Claims) (record.Cluster, error) {
 	return cl, nil
 }
 
-// loadArriving loads what the start of a cluster is decided on, which its work is made of as well.
+// loadArriving loads the records that the start of a cluster needs. Its work needs them as well.
 func (b *Agents) loadArriving(u *unit.Unit, st *attempt.Arriving) (err error) {
 	if err := u.Preload(record.JobKey(st.Cluster.Job), record.TaskKey(st.Cluster.Job, st.Cluster.Task)); err != nil {
 		return err
@@ -119,8 +119,8 @@ func (b *Agents) loadArriving(u *unit.Unit, st *attempt.Arriving) (err error) {
 	return err
 }
 
-// Work returns the newest command for a node, with Seq as last seen and no command when there is none newer. It does
-// not wait; hosts do, by Ports.Changed.
+// Work returns the newest command for a node. If there is none newer than seen, it returns no command, and seen as Seq.
+// It does not wait: the host waits for Ports.Changed.
 func (b *Agents) Work(ctx context.Context, c wire.Claims, seen int) (wire.Work, error) {
 	u := b.txns.NewUnit(ctx, fnAgent)
 	cl, err := ownCluster(u, c)
@@ -139,7 +139,7 @@ func (b *Agents) Work(ctx context.Context, c wire.Claims, seen int) (wire.Work, 
 	return w, err
 }
 
-// work is the newest command for a node, which it has not seen.
+// work returns the newest command for a node, which the node has not seen.
 func (b *Agents) work(u *unit.Unit, cl record.Cluster, rank, seen int) (wire.Work, error) {
 	w := wire.Work{Seq: cl.Seq, Command: wire.Command(cl.Command)}
 	if w.Command == wire.SaveNow {
@@ -150,7 +150,7 @@ func (b *Agents) work(u *unit.Unit, cl record.Cluster, rank, seen int) (wire.Wor
 		return w, nil
 	}
 	if cl.Outcome != "" || pool.BegunAnew(cl, rank, seen) {
-		return wire.Work{}, record.ErrGone // lost before this node had begun, or since
+		return wire.Work{}, record.ErrGone // the cluster was lost, before this node started or since
 	}
 	job, _, err := book.Get[record.Job](u, record.JobKey(cl.Job))
 	if err != nil {
@@ -190,8 +190,8 @@ func (b *Agents) work(u *unit.Unit, cl record.Cluster, rank, seen int) (wire.Wor
 	return w, b.handOut(u, job, cl, &spec.Tasks[cl.Task], w.Assignment)
 }
 
-// exchangeKey is the secret that the nodes of a cluster share. It follows from the deployment's key, so that nobody has
-// to keep it. The token it is made of is of no use: it names a rank that there is not, and has expired.
+// exchangeKey returns the secret that the nodes of a cluster share. It is derived from the deployment's key, so it need
+// not be stored. The token that it is derived from is useless: its rank does not exist, and it has expired.
 func (b *Agents) exchangeKey(cl record.Cluster) ([]byte, error) {
 	token, err := b.ports.Tokens(wire.Claims{
 		Job: cl.Job, Cluster: cl.ID, Rank: len(cl.Nodes), Expires: time.Unix(1, 0),
@@ -200,11 +200,12 @@ func (b *Agents) exchangeKey(cl record.Cluster) ([]byte, error) {
 	return sum[:], err
 }
 
-// noRank is a rank that there is not. Another one would give the gangs that run another key.
+// noRank is a rank that does not exist. Changing it would change the key of running gangs.
 const noRank = 10_000
 
-// gangKey is the secret that the nodes of a gang share, or of one task with a framework, as exchangeKey is that of a
-// cluster. It is the same for all attempts: what one that is over knows is of no use where nobody listens any more.
+// gangKey returns the secret that the nodes of a gang share, or the nodes of one task with a framework. It is derived
+// as exchangeKey is, and is the same for all attempts: when an attempt has ended, no process listens for its key any
+// more.
 func (b *Agents) gangKey(cl record.Cluster, gang string) ([]byte, error) {
 	if gang == "" {
 		return b.exchangeKey(cl)
@@ -215,7 +216,7 @@ func (b *Agents) gangKey(cl record.Cluster, gang string) ([]byte, error) {
 	return sum[:], err
 }
 
-// polled takes a poll for a sign of life, where no others are sent: one that comes soon after another says nothing new.
+// polled counts a poll as a sign of life if agents send no others. A poll soon after another is ignored.
 func (b *Agents) polled(u *unit.Unit, c wire.Claims, cl record.Cluster) error {
 	if !b.cfg.Pace.Polls || cl.Command == "" || u.Now.Sub(cl.Nodes[c.Rank].Seen) < b.cfg.Pace.Alive/2 {
 		return nil
@@ -227,7 +228,7 @@ func (b *Agents) polled(u *unit.Unit, c wire.Claims, cl record.Cluster) error {
 		return err
 	}
 	err := u.Finish()
-	if errors.Is(err, store.ErrConflict) { // whoever came between has not heard of this node
+	if errors.Is(err, store.ErrConflict) { // the other writer does not know of this poll
 		return b.alive(u.Ctx, c, wire.Report{ID: "poll"})
 	}
 	if err == nil {
@@ -236,18 +237,18 @@ func (b *Agents) polled(u *unit.Unit, c wire.Claims, cl record.Cluster) error {
 	return err
 }
 
-// Report takes in what a node tells. Telling it twice changes nothing.
+// Report handles a report of a node. Reporting the same thing twice changes nothing.
 func (b *Agents) Report(ctx context.Context, c wire.Claims, r wire.Report) error {
 	if r.Event == wire.Alive {
 		return b.alive(ctx, c, r)
 	}
-	// A node that has started or succeeded has, however often it says so.
+	// Started and succeeded need no marker: repeating them changes nothing.
 	marked := r.Event != wire.Started && r.Event != wire.Succeeded
 	return b.txns.Transact(ctx, fnAgent, c.Cluster+"/"+r.ID, marked, func(u *unit.Unit) error {
 		cl, err := ownCluster(u, c)
 		if errors.Is(err, record.ErrGone) && r.Event == wire.Succeeded && cl.Outcome == apitypes.OutcomeSucceeded &&
 			cl.Job == c.Job {
-			return record.ErrSkip // it says so again, as it had no answer
+			return record.ErrSkip // a repeated report: the agent did not get the first answer
 		}
 		if err != nil {
 			return err
@@ -261,7 +262,7 @@ func (b *Agents) Report(ctx context.Context, c wire.Claims, r wire.Report) error
 			return err
 		}
 		if r.Event == wire.Checkpointed && st.Task.Attempt != cl.Attempt {
-			return record.ErrGone // to accept it would have the agent remove what its successor resumes from
+			return record.ErrGone // accepting it would make the agent remove what its successor resumes from
 		}
 		d := st.Decide(r, b.cfg)
 		if r.Event == wire.NoticeSeen {
@@ -271,8 +272,8 @@ func (b *Agents) Report(ctx context.Context, c wire.Claims, r wire.Report) error
 	})
 }
 
-// loadReporting loads what a report is decided on beside the cluster, at once. Of the two that each task makes, the
-// start looks at the task alone, and neither at the attempt.
+// loadReporting loads the other records that a report needs, in one read. Each task makes two reports at least: started
+// needs only the task, and neither started nor succeeded needs the attempt.
 func (b *Agents) loadReporting(u *unit.Unit, st *attempt.Reporting, e wire.Event) (err error) {
 	cl := &st.Cluster
 	task, job, attempt := record.TaskKey(cl.Job, cl.Task), record.JobKey(cl.Job),
@@ -322,8 +323,8 @@ func (b *Agents) loadReporting(u *unit.Unit, st *attempt.Reporting, e wire.Event
 	return err
 }
 
-// alive notes that a node was heard of: by far the most frequent report, so it costs one read and one write, and leaves
-// no marker.
+// alive records that a node is alive. This is by far the most frequent report, so it costs one read and one write, and
+// leaves no marker.
 func (b *Agents) alive(ctx context.Context, c wire.Claims, r wire.Report) error {
 	return b.txns.Transact(ctx, fnAgent, c.Cluster+"/"+r.ID, false, func(u *unit.Unit) error {
 		cl, err := ownCluster(u, c)

@@ -10,9 +10,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// TestAJobThatWaitsForAPlanLosesNoTask: the cloud refuses everything while a wide job is still being announced, so
-// that it waits for a plan; once there are machines again all of it runs.
-func TestAJobThatWaitsForAPlanLosesNoTask(t *testing.T) {
+// TestWaitingJobStillAnnouncesReadyTasks: the cloud refuses everything while a wide job is still being announced, so
+// the job waits for a plan. When machines are available again, all of it runs.
+func TestWaitingJobStillAnnouncesReadyTasks(t *testing.T) {
 	w := newBench(t)
 	refusing := true
 	w.cloud["aws"].refuse = func(s cloud.LaunchSpec) error {
@@ -21,7 +21,7 @@ func TestAJobThatWaitsForAPlanLosesNoTask(t *testing.T) {
 		}
 		return nil
 	}
-	id := w.wide("infeasible: wait\n", 70) // more than two transactions announce
+	id := w.wide("infeasible: wait\n", 70) // needs more than two transactions to announce
 	w.settle(events.TypeDAGAdvance)
 	detail := func() *apitypes.JobDetail {
 		t.Helper()
@@ -34,7 +34,7 @@ func TestAJobThatWaitsForAPlanLosesNoTask(t *testing.T) {
 	if d := detail(); d.State != apitypes.JobWaiting {
 		t.Fatalf("it is %s", d.State)
 	}
-	w.settle() // what goes on with the announcements comes late
+	w.settle() // the event that continues the announcements comes late
 	for i, task := range detail().TaskList {
 		if task.State != string(record.TaskQueued) {
 			t.Fatalf("task %d is %s", i, task.State)

@@ -11,7 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// bid reacts to prices that have moved: it makes new bids for the plan in force, and says anew what each task is worth.
+// bid reacts to moved prices: it makes new bids for the plan in force, and updates what each task is worth.
 func (b *Functions) bid(u *unit.Unit, event events.Event) error {
 	e, ok := event.Data.(events.PriceMoved)
 	if !ok {
@@ -22,7 +22,7 @@ func (b *Functions) bid(u *unit.Unit, event events.Event) error {
 		return record.OrSkip(err)
 	}
 	if job.State != apitypes.JobRunning || job.Plan.Version != e.Plan {
-		return nil // over, or a newer plan is in force, with bids of its own
+		return nil // the job has finished, or a newer plan with its own bids is in force
 	}
 	in := bid.Input{Job: job, Restart: b.cfg.Restart, Tick: b.cfg.TickEvery, Now: u.Now}
 	if in.Spec, err = u.Spec(job); err != nil {

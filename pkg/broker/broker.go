@@ -31,30 +31,32 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// Planner makes plans. It must be a function of its input alone.
+// Planner makes plans. A plan must depend on its input alone.
 type Planner interface {
 	Plan(ctx context.Context, in record.PlanInput) (*record.Plan, error)
-	// Reserves says whether plans may be on capacity of which an account has some only: they have to be told who runs
-	// there, which is not looked up otherwise.
+	// Reserves reports whether plans may use capacity of which an account has a limited amount. If so, the input must
+	// say which tasks run there; otherwise the broker does not load that.
 	Reserves(ctx context.Context) bool
 }
 
 // Objects reads DAG files that appeared in a bucket or folder.
 type Objects interface {
-	// Open reads an object. It fails with fs.ErrNotExist when it is gone, or where its version is not the one that was
-	// told of, and with a *dag.Error for what is no job whatever is in it. tag is that of what is read, where it may
-	// have been written again since it was told of: the same content is one job. Empty is the one that was told.
+	// Open reads an object. It fails with fs.ErrNotExist if the object is gone, or its version is not the announced
+	// one, and with a *dag.Error if it cannot be a job, whatever its content. tag is the tag of the content read, if
+	// the object may have been overwritten since it was announced: the same content is the same job. Empty means the
+	// announced tag.
 	Open(ctx context.Context, o events.ObjectCreated) (body io.ReadCloser, tag string, err error)
-	// Settle makes good anywhere what a job says in relation to where its file lies, such as relative paths. It fails
-	// with a *dag.Error for what cannot be.
+	// Settle resolves what a job states relative to its file, such as relative paths, so that it works anywhere. It
+	// fails with a *dag.Error if something cannot be resolved.
 	Settle(ctx context.Context, bucket, key string, spec *dag.Job) error
 }
 
-// Packs is where the packs lie that jobs name: code and files that were brought along (pkg/pack/depot).
+// Packs stores the packs that jobs name: uploaded code and files (pkg/pack/depot).
 type Packs interface {
-	// Check fails with pack.ErrIncomplete, ErrURI or ErrCorrupt unless all of the packs is there, for long.
+	// Check fails with pack.ErrIncomplete, ErrURI or ErrCorrupt unless the packs are complete and will be kept for
+	// long.
 	Check(ctx context.Context, uris ...string) error
-	// Stay keeps the packs, some weeks at least.
+	// Stay keeps the packs for some more weeks at least.
 	Stay(ctx context.Context, uris ...string) error
 }
 
@@ -63,54 +65,55 @@ type Prices interface {
 	SpotPrices(ctx context.Context) ([]events.PriceTick, error)
 }
 
-// Hook is told of events that are news for people.
+// Hook is notified of events that people want to know of.
 type Hook interface {
 	Notify(ctx context.Context, e events.Event) error
 }
 
-// Ports are what a host hands to the broker.
+// Ports are the host's implementations that the broker works with.
 type Ports struct {
 	Store store.Store
-	// Decoded is what several brokers of one process keep of this store, as a simulator has; nil is each its own.
+	// Decoded is a cache of this store's decoded records that several brokers of one process share, as in a simulator.
+	// Nil gives each broker its own.
 	Decoded *book.Decoded
-	Bus     bus.Bus                // for the relay, and for events that no record goes with
+	Bus     bus.Bus                // for the relay, and for events without a record
 	Clouds  map[string]cloud.Cloud // by catalogue name
-	// NoOthers says that the host has made certain that no machines are left on clouds which are not in Clouds.
+	// NoOthers says that the host has made sure that no machines remain on clouds that are not in Clouds.
 	NoOthers bool
 	Planner  Planner
-	Moves    record.Mover // of those who run sessions, or tell what they would decide
+	Moves    record.Mover // needed to run or preview scheduling sessions
 	Tokens   func(wire.Claims) (string, error)
-	Data     grant.Store // what tasks read and write: grants it to agents, ends the uploads that they leave behind
-	// AtOnce is how many calls of Data are made at once for one event or request; 0 is 16. A simulator, which says what
-	// runs when, has one.
+	Data     grant.Store // what tasks read and write: grants agents access, ends unfinished uploads
+	// AtOnce is how many calls of Data are made at once for one event or request; 0 means 16. A simulator, which
+	// decides the order of everything, uses 1.
 	AtOnce  int
 	Now     func() time.Time
 	Objects Objects                         // may be nil: no DAG bucket
 	Packs   Packs                           // may be nil: jobs that name packs are refused
-	Here    inputs.Machine                  // may be nil: tasks run on machines that are bought
-	Secrets Secrets                         // may be nil: jobs that have secrets are refused
+	Here    inputs.Machine                  // may be nil: tasks run on bought machines
+	Secrets Secrets                         // may be nil: jobs with secrets are refused
 	Prices  Prices                          // may be nil
 	Hook    Hook                            // may be nil
 	Refresh func(ctx context.Context) error // reloads the catalogue; may be nil
-	// Policy tells how sessions decide now, one that CheckPolicy has nothing against. It may be nil, or return nil:
-	// OwnPolicy.
+	// Policy returns the current scheduling policy, one that CheckPolicy accepts. It may be nil, or return nil: then
+	// OwnPolicy is used.
 	Policy func(ctx context.Context) *scheduler.Policy
 	Log    *slog.Logger
-	// Changed is told of each cluster whose command may have changed, so that a host with
-	// waiting agents can answer them at once. May be nil.
+	// Changed is called with each cluster whose command may have changed, so that a host with waiting agents can answer
+	// them at once. May be nil.
 	Changed func(cluster string)
-	// Committed is told after each commit of the events that it put in the outbox. May be nil.
+	// Committed is called after each commit with the events that it put in the outbox. May be nil.
 	Committed func(ctx context.Context, emitted []store.Event)
-	// Accepted is told of each object of Objects that has become a job, each time that the object is told of: a remark
-	// about it can go. May be nil.
+	// Accepted is called for each object of Objects that has become a job, each time the object is announced, so that
+	// an earlier remark about it can be removed. May be nil.
 	Accepted func(context.Context, events.ObjectCreated)
 }
 
-// FnAPI stands for what users and agents ask, which is no function that reacts to events.
+// FnAPI stands for the requests of users and agents. It is not a function that reacts to events.
 const FnAPI = "api"
 
-// Check names the ports that functions cannot do without and that are not there. Hosts ask before they make a broker:
-// what is missing would else be found out by the first event that needs it.
+// Check returns an error that names the missing ports which the given functions need. Hosts call it before they make a
+// broker; otherwise the first event that needs the port would fail.
 func (p Ports) Check(functions ...string) error {
 	needs := func(any ...string) bool {
 		return slices.ContainsFunc(any, func(fn string) bool { return slices.Contains(functions, fn) })
@@ -137,7 +140,7 @@ func (p Ports) Check(functions ...string) error {
 	return nil
 }
 
-// complete returns the ports with defaults for what a host may leave out, and with a map of clouds of its own.
+// complete returns the ports with defaults for the optional ones, and with its own copy of the map of clouds.
 func (p Ports) complete() Ports {
 	p.AtOnce = cmp.Or(p.AtOnce, 16)
 	if p.Log == nil {
@@ -149,7 +152,7 @@ func (p Ports) complete() Ports {
 	return p
 }
 
-// told returns the hook that tells the host what a unit changed.
+// told returns the hook that notifies the host of what a unit changed.
 func (p Ports) told(known *pool.Known) func(*unit.Unit) {
 	return func(u *unit.Unit) {
 		known.Committed(u)
@@ -166,20 +169,20 @@ func (p Ports) told(known *pool.Known) func(*unit.Unit) {
 	}
 }
 
-// Broker handles what happens to jobs, with a handle for each of its users. It keeps no state but a cache of what never
-// changes, so any number of brokers may work on the same store.
+// Broker handles jobs, with one handle for each kind of caller. It has no state except a cache of records that never
+// change, so any number of brokers may work on the same store.
 type Broker struct {
 	// Functions react to events.
 	Functions *Functions
-	// Agents serves the agents of machines, bought or of pools.
+	// Agents serves the agents on machines, bought ones and those of pools.
 	Agents *Agents
-	// Users does what people ask for.
+	// Users handles the requests of people.
 	Users *Users
-	// Views show records, and change none.
+	// Views show records. They change nothing.
 	Views *view.Views
 }
 
-// Functions are the functions that react to events, and what hosts call by the clock.
+// Functions are the functions that react to events, and those that hosts call periodically.
 type Functions struct {
 	ports    Ports
 	cfg      record.Config
@@ -188,11 +191,11 @@ type Functions struct {
 	sessions *admission.Runner
 	uploads  buckets.Uploads
 	relay    outbox.Relay
-	users    *Users // a DAG file is submitted as a user submits it
+	users    *Users // submits DAG files
 	log      *slog.Logger
 }
 
-// Agents is what agents of machines call. Claims come from verified tokens.
+// Agents is the API for agents on machines. Claims come from verified tokens.
 type Agents struct {
 	ports   Ports
 	cfg     record.Config
@@ -202,7 +205,7 @@ type Agents struct {
 	log     *slog.Logger
 }
 
-// Users is what people call, by the API or a host's own commands.
+// Users is the API for people, called through the HTTP API or by a host's own commands.
 type Users struct {
 	ports Ports
 	cfg   record.Config
@@ -211,7 +214,7 @@ type Users struct {
 	log   *slog.Logger
 }
 
-// NewViews makes views of a store without a broker, for adapters that are handed to a broker.
+// NewViews makes views of a store without a broker, for adapters that a broker is made with.
 func NewViews(cfg record.Config, p Ports) *view.Views {
 	txns := unit.NewTransactor(p.Store, p.Now, cfg, unit.Hooks{})
 	policy := admission.Following(p.Policy)

@@ -17,7 +17,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// pails makes and removes buckets. making and removing, where they are not nil, are called while one is.
+// pails makes and removes buckets. making and removing are called meanwhile, if they are not nil.
 type pails struct {
 	signs
 	there            []string
@@ -51,9 +51,9 @@ func (p *pails) RemoveBucket(_ context.Context, bucket string) error {
 	return nil
 }
 
-// TestABucketIsNotRemovedUnderANewJob: one that asks for it while it is removed waits until it is gone, however long that
-// takes, and has it made anew.
-func TestABucketIsNotRemovedUnderANewJob(t *testing.T) {
+// TestNewJobWaitsForBucketRemoval: a job that asks for a bucket while it is being removed waits until it is gone,
+// however long that takes, and then gets a new one.
+func TestNewJobWaitsForBucketRemoval(t *testing.T) {
 	p := &porch{bench: newBench(t)}
 	data := &pails{}
 	ports := p.b.Ports()
@@ -71,37 +71,37 @@ func TestABucketIsNotRemovedUnderANewJob(t *testing.T) {
 	p.submit(tasks, "1")
 	p.settle()
 	if !slices.Equal(data.there, []string{"s3://pail/"}) || p.launches() != 1 {
-		t.Fatalf("%v is there, %d launches", data.there, p.launches())
+		t.Fatalf("buckets %v, %d launches", data.there, p.launches())
 	}
 	p.work()
 	p.settle()
 
-	// The broker ends while it removes the bucket, and another job asks for it meanwhile.
+	// The broker ends while it removes the bucket, and meanwhile another job asks for it.
 	data.removing = func() error {
 		p.submit(tasks, "2")
-		p.settle(events.TypeBrokerReconcile) // which is at work
+		p.settle(events.TypeBrokerReconcile) // which is already running
 		return context.Canceled
 	}
 	p.reconcile()
 	if b := note(); len(b.Jobs) != 1 || !b.Removing || p.launches() != 1 {
-		t.Fatalf("while it is removed: %+v, %d launches", b, p.launches())
+		t.Fatalf("during the removal: %+v, %d launches", b, p.launches())
 	}
-	// Another one goes on with it.
+	// Another broker continues the removal.
 	data.removing = nil
 	p.reconcile()
 	if b := note(); b.URI != "" || len(data.there) != 0 {
-		t.Fatalf("afterwards: %+v, %v is there", b, data.there)
+		t.Fatalf("afterwards: %+v, buckets %v", b, data.there)
 	}
 	p.now = p.now.Add(p.b.Config().StuckFor + time.Minute)
 	p.reconcile()
 	if b := note(); !slices.Equal(b.Jobs, []string{p.job}) || b.Removing || len(data.there) != 1 || p.launches() != 2 {
-		t.Errorf("in the end: %+v, %v is there, %d launches", b, data.there, p.launches())
+		t.Errorf("in the end: %+v, buckets %v, %d launches", b, data.there, p.launches())
 	}
 }
 
-// TestAStoreThatMakesNoBucketNowBlamesNoPlace: a bucket of Azure that is being deleted is refused for half a minute,
-// and any store may want fewer calls. The machine is bought where it was to be, once the bucket is made.
-func TestAStoreThatMakesNoBucketNowBlamesNoPlace(t *testing.T) {
+// TestBucketFailureDoesNotBlockLocation: Azure refuses a bucket that is being deleted for half a minute, and any
+// store may throttle calls. The machine is bought where it was planned, once the bucket is made.
+func TestBucketFailureDoesNotBlockLocation(t *testing.T) {
 	p := &porch{bench: newBench(t)}
 	asked := 0
 	data := &pails{making: func() error { asked++; return errors.New("409 ContainerBeingDeleted") }}
@@ -116,7 +116,7 @@ func TestAStoreThatMakesNoBucketNowBlamesNoPlace(t *testing.T) {
 	}
 	for range 2 * p.b.Config().LaunchTries {
 		if err := handle(); err == nil || !strings.Contains(err.Error(), "ContainerBeingDeleted") {
-			t.Errorf("it is to be tried again: %v", err)
+			t.Errorf("got %v, want an error that is tried again", err)
 		}
 	}
 	blocks, err := book.List[apitypes.Block](p.b.Transactor().NewUnit(t.Context(), "test"), record.PartBlocks, "", 0)
@@ -129,7 +129,7 @@ func TestAStoreThatMakesNoBucketNowBlamesNoPlace(t *testing.T) {
 	}
 }
 
-// launches is how many clusters all clouds have been asked for.
+// launches returns how many clusters all clouds were asked to launch.
 func (p *porch) launches() (n int) {
 	for _, c := range p.cloud {
 		n += len(c.launched)

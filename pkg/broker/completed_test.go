@@ -12,7 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// overtaken is a cloud that answers a launch when meanwhile has been done.
+// overtaken is a cloud that answers a launch after meanwhile has been called.
 type overtaken struct {
 	*shelf
 	meanwhile func(cluster string)
@@ -24,9 +24,9 @@ func (c overtaken) Launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.M
 	return machines, err
 }
 
-// TestALaunchWhoseTaskIsDoneMeanwhileIsTakenBack ends the work of a gang while the cloud launches a cluster of it: the
-// machines that come are nobody's, and nothing is booked of a cluster that is told to have been released already.
-func TestALaunchWhoseTaskIsDoneMeanwhileIsTakenBack(t *testing.T) {
+// TestLaunchIsReleasedWhenTaskFinishedMeanwhile ends the work of a gang while the cloud launches one of its clusters:
+// the launched machines are released, and nothing is booked for a cluster that has already been released.
+func TestLaunchIsReleasedWhenTaskFinishedMeanwhile(t *testing.T) {
 	p := &porch{bench: newBench(t)}
 	p.submit("{t: {run: x, resources: {cpus: 4}, time: 1h}}", "1")
 	admitted := p.until(events.TypeTaskAdmitted)
@@ -59,11 +59,11 @@ func TestALaunchWhoseTaskIsDoneMeanwhileIsTakenBack(t *testing.T) {
 		t.Fatalf("%d launches", launches)
 	}
 	if cl := p.cluster(record.ClusterID(p.job, 0, 1)); cl.State != record.ClusterReleasing {
-		t.Errorf("its machines were taken for bought: it is %s", cl.State)
+		t.Errorf("its machines count as bought: it is %s", cl.State)
 	}
 }
 
-// cluster is a cluster's record.
+// cluster returns a cluster's record.
 func (p *porch) cluster(id string) (cl record.Cluster) {
 	cl, _, err := book.Get[record.Cluster](p.b.Transactor().NewUnit(context.Background(), events.FnProvision), record.ClusterKey(id))
 	if err != nil {

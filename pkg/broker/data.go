@@ -20,8 +20,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// reach is what an agent may reach of some objects, while its attempt lasts. It fails with record.ErrGone when that is
-// over.
+// reach returns what an agent may reach of the named objects while its attempt lasts. It fails with record.ErrGone when
+// the attempt has ended.
 func (b *Agents) reach(u *unit.Unit, c wire.Claims, named ...string) (s grant.Scope, err error) {
 	if b.ports.Data == nil {
 		return s, fmt.Errorf("%w: this broker grants nothing", grant.ErrStore)
@@ -43,8 +43,8 @@ func (b *Agents) reach(u *unit.Unit, c wire.Claims, named ...string) (s grant.Sc
 	return attempt.Scope(u, b.cfg, job, cl, c.Rank, named)
 }
 
-// Grant signs what an agent wants to read and write, for as long as Config.GrantFor. One want that it may not have
-// refuses them all, with an error of package grant. It writes nothing.
+// Grant signs what an agent wants to read and write, for Config.GrantFor. If one want is not allowed, it refuses all of
+// them with an error of package grant. It writes nothing.
 func (b *Agents) Grant(ctx context.Context, c wire.Claims, wants ...grant.Want) ([]grant.Grant, error) {
 	named := make([]string, len(wants))
 	wants = slices.Clone(wants)
@@ -58,8 +58,8 @@ func (b *Agents) Grant(ctx context.Context, c wire.Claims, wants ...grant.Want) 
 	return scope.Over(b.ports.Data).Sign(ctx, wants...)
 }
 
-// Lend lends an agent credentials for what its task mounts, each for one prefix, for about as long as grants last. It
-// writes nothing.
+// Lend returns credentials for what an agent's task mounts, each for one prefix, valid for about as long as grants are.
+// It writes nothing.
 func (b *Agents) Lend(ctx context.Context, c wire.Claims, loans ...grant.Loan) ([]grant.Credentials, error) {
 	u := b.txns.NewUnit(ctx, fnAgent)
 	scope, err := b.reach(u, c)
@@ -100,9 +100,9 @@ func (b *Agents) List(ctx context.Context, c wire.Claims, prefix, after string) 
 	return scope.Over(b.ports.Data).List(ctx, prefix, after)
 }
 
-// BeginUpload begins a multipart upload for an agent. It is recorded before the agent hears of it, so that each upload
-// that can have parts is known; one that a crash leaves between the two has none, costs nothing, and goes by the
-// bucket's rule.
+// BeginUpload begins a multipart upload for an agent. The upload is recorded before the agent gets its ID, so every
+// upload that can have parts is known. A crash between the two leaves an upload without parts: it costs nothing, and
+// the bucket's lifecycle rule removes it.
 func (b *Agents) BeginUpload(ctx context.Context, c wire.Claims, uri string) (upload string, err error) {
 	scope, err := b.reach(b.txns.NewUnit(ctx, fnAgent), c, uri)
 	if err != nil {
@@ -119,7 +119,7 @@ func (b *Agents) BeginUpload(ctx context.Context, c wire.Claims, uri string) (up
 		up := record.Upload{URI: uri, Upload: upload, At: u.Now}
 		var d record.Decision
 		d.Put(record.UploadKey(c.Cluster, up), up)
-		d.Hold(record.ClusterKey(c.Cluster)) // or its end would miss this one
+		d.Hold(record.ClusterKey(c.Cluster)) // otherwise the cluster's end could miss this upload
 		return u.Apply(d)
 	})
 	if err != nil {
@@ -128,7 +128,7 @@ func (b *Agents) BeginUpload(ctx context.Context, c wire.Claims, uri string) (up
 	return upload, nil
 }
 
-// EndUpload completes an upload of parts, or aborts it where there are none. Ending one again does nothing.
+// EndUpload completes an upload of parts, or aborts it if there are no parts. Ending an upload twice does nothing.
 func (b *Agents) EndUpload(ctx context.Context, c wire.Claims, uri, upload string, parts []grant.Uploaded) error {
 	u := b.txns.NewUnit(ctx, fnAgent)
 	scope, err := b.reach(u, c, uri)
@@ -150,15 +150,15 @@ func (b *Agents) EndUpload(ctx context.Context, c wire.Claims, uri, upload strin
 	return b.uploads.Forget(ctx, c.Cluster, key)
 }
 
-// complete completes an upload that is recorded: the intent is committed first. A store that knows no such upload, or
-// not these parts, is believed where this call alone has asked it; else one before, whose answer nobody heard, has
-// completed it.
+// complete completes a recorded upload. It commits the intent first. If the store does not know the upload or these
+// parts, and only this call has tried to complete it, the store's error is returned. Otherwise an earlier call, whose
+// answer was lost, has completed it.
 func (b *Agents) complete(ctx context.Context, key record.Key, act func() error) error {
 	note := func(what string, change func(*record.Upload) error) error {
 		return b.txns.Transact(ctx, fnAgent, what+"/"+key.Sort, false, func(u *unit.Unit) error {
 			up, open, err := book.Get[record.Upload](u, key)
 			if err != nil || !open {
-				return record.OrSkip(err) // completed by another call, or aborted, which the next one is told
+				return record.OrSkip(err) // completed or aborted by another call; the next call reports that
 			}
 			if err := change(&up); err != nil {
 				return err
@@ -189,12 +189,12 @@ func (b *Agents) complete(ctx context.Context, key record.Key, act func() error)
 	return err
 }
 
-// keepCheckpoints is how many checkpoints are kept: the last, and the one before it in case somebody is reading that.
+// keepCheckpoints is how many checkpoints are kept: the last, and the one before it, as a process may be reading it.
 const keepCheckpoints = 2
 
-// Prune removes the checkpoints of an agent's task that newer ones have replaced, each manifest before its files, so
-// that a reader who comes between finds nothing rather than a part. An attempt that was replaced is ErrGone: it must
-// not remove what its successor resumes from.
+// Prune removes the checkpoints of an agent's task that newer ones have replaced. It removes each manifest before its
+// files, so that a concurrent reader finds nothing instead of a part. It returns ErrGone for an attempt that was
+// replaced: it must not remove what its successor resumes from.
 func (b *Agents) Prune(ctx context.Context, c wire.Claims) error {
 	u := b.txns.NewUnit(ctx, fnAgent)
 	if _, err := b.reach(u, c); err != nil {
@@ -224,7 +224,7 @@ func (b *Agents) Prune(ctx context.Context, c wire.Claims) error {
 		return err
 	}
 	begun := ""
-	if len(cl.Nodes) > 1 { // a node that is late begins where the others have begun
+	if len(cl.Nodes) > 1 { // a late node starts from the checkpoint that the others started from
 		begun = path.Base(made.ResumedFrom)
 	}
 	for _, prefix := range prefixes {
@@ -235,7 +235,7 @@ func (b *Agents) Prune(ctx context.Context, c wire.Claims) error {
 	return nil
 }
 
-// removeUpTo removes the checkpoints below a prefix whose number is at most seq, but for one.
+// removeUpTo removes the checkpoints below a prefix whose number is at most seq, except the one named but.
 func (b *Agents) removeUpTo(ctx context.Context, prefix string, seq int, but string) error {
 	var manifests, files []string
 	for after, more := "", seq > 0; more; more = after != "" {

@@ -21,8 +21,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store/mem"
 )
 
-// A broker on a store and a bus in memory, and the loop that a host writes: the relay publishes what commits have left
-// in the outbox, and each function is handed what lies in its queue. The agent is played by two calls.
+// A broker on a store and a bus in memory, and the loop that a host writes: the relay publishes what commits have put
+// in the outbox, and each function gets the events from its queue. Two calls simulate the agent.
 func Example() {
 	ctx := context.Background()
 	offers, err := catalog.Default()
@@ -33,7 +33,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	// A queue for each function, and each type of event to those that react to it.
+	// A queue for each function, and each type of event goes to the functions that react to it.
 	var queues []bus.QueueConfig
 	for _, fn := range events.Functions() {
 		queues = append(queues, bus.QueueConfig{
@@ -55,7 +55,7 @@ func Example() {
 		Tokens:  func(wire.Claims) (string, error) { return "a signed token", nil },
 	})
 
-	// loop hands events to the functions until there are none.
+	// loop passes events to the functions until there are none.
 	loop := func() {
 		for more := true; more; {
 			more = false
@@ -74,7 +74,7 @@ func Example() {
 						log.Fatal(err)
 					}
 					if err := tw.Functions.Handle(ctx, fn, []events.Event{e})[0]; err != nil {
-						continue // it is not acknowledged, so it comes again
+						continue // it is not acknowledged, so it is delivered again
 					}
 					if err := b.Ack(ctx, fn, d.Receipt); err != nil {
 						log.Fatal(err)
@@ -106,21 +106,21 @@ tasks: {greet: {run: echo hello, resources: {cpus: 2+}, time: 10m}}
 	loop() // planned, admitted, bought
 	show(job.ID)
 
-	// The machine has booted: its agent says hello, is told to run, and tells how it went.
+	// The machine has booted: its agent says hello, gets the command to run, and reports the result.
 	agent := wire.Claims{Job: job.ID, Cluster: record.ClusterID(job.ID, 0, 1)}
 	work, err := tw.Agents.Hello(ctx, agent, wire.Hello{Address: "10.0.0.1"})
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println("the agent is told to", work.Command, work.Assignment.Run)
+	fmt.Println("the agent gets the command to", work.Command, work.Assignment.Run)
 	report := wire.Report{ID: "1", Attempt: work.Assignment.Attempt, Event: wire.Succeeded}
 	if err := tw.Agents.Report(ctx, agent, report); err != nil {
 		log.Fatal(err)
 	}
-	loop() // the machine is given back, the job ends
+	loop() // the machine is released, the job ends
 	show(job.ID)
 	// Output:
 	// running: greet is launching
-	// the agent is told to run echo hello
+	// the agent gets the command to run echo hello
 	// succeeded: greet is succeeded
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
 )
 
-// execute hands the work to the agents of a gang that is up: they poll for it.
+// execute gives the agents of a cluster or gang that is up their work: they poll for it.
 func (b *Functions) execute(u *unit.Unit, event events.Event) error {
 	e, ok := event.Data.(events.ClusterUp)
 	if !ok {

@@ -6,14 +6,14 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
 )
 
-// Ports are those of the broker, for tests that make another one like it.
+// Ports returns the broker's ports, for tests that make another broker like it.
 func (b *Broker) Ports() Ports { return b.Functions.ports }
 
-// Config is the broker's configuration.
+// Config returns the broker's configuration.
 func (b *Broker) Config() record.Config { return b.Functions.cfg }
 
-// Transactor makes the broker's transactions.
+// Transactor returns what makes the broker's transactions.
 func (b *Broker) Transactor() *unit.Transactor { return b.Functions.txns }
 
-// Keeper keeps the broker's pools.
+// Keeper returns what manages the broker's pools.
 func (b *Broker) Keeper() *pool.Keeper { return b.Functions.pools }

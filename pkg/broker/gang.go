@@ -15,10 +15,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// The largest gang fits a transaction beside all queues of a tree: this does not compile where it does not.
+// The largest gang and all queues of a tree fit one transaction. Otherwise this does not compile.
 const _ = uint(store.MaxItems - dag.MaxGang*session.GangItems - record.MaxTree - session.GangBeside)
 
-// start tells the agents of a cluster that is up to run, once; those of a gang when all of it is up.
+// start commands the agents of a cluster that is up to run, once. A gang starts when all of it is up.
 func (b *Functions) start(u *unit.Unit, cl record.Cluster) error {
 	task, _, err := book.Get[record.Task](u, record.TaskKey(cl.Job, cl.Task))
 	if err != nil {
@@ -38,8 +38,9 @@ func (b *Functions) start(u *unit.Unit, cl record.Cluster) error {
 	return u.Apply(attempt.DecideRunGang(members, u.Now))
 }
 
-// concerned are the tasks of a gang that has broken, or is done, and then those that join it. Where the one that broke
-// it begins anew by itself, as is decided first, they are those that join its role alone.
+// concerned returns the tasks of a gang that has broken or is done, followed by the tasks that join it. It first
+// decides whether the task that broke the gang restarts alone; if so, it returns only the tasks that join that task's
+// role.
 func (b *Functions) concerned(u *unit.Unit, job record.Job, e events.GangBroken) (members []attempt.Member, err error) {
 	if !e.Joining {
 		if members, err = attempt.GangOf(u, job, e.Task); err != nil {
@@ -48,7 +49,7 @@ func (b *Functions) concerned(u *unit.Unit, job record.Job, e events.GangBroken)
 	}
 	for _, m := range members {
 		if !e.Done && m.Task.Index == e.Task && m.Task.Attempt > e.Attempt {
-			return attempt.LeftBehind(u, job, m, members) // the others have been admitted together since
+			return attempt.LeftBehind(u, job, m, members) // the others have since been admitted together
 		}
 	}
 	alone, err := b.restartsAlone(u, job, e, members)
@@ -62,7 +63,7 @@ func (b *Functions) concerned(u *unit.Unit, job record.Job, e events.GangBroken)
 	return append(members, joining...), err
 }
 
-// restartsAlone has the task that broke a gang begin anew by itself, if it is to.
+// restartsAlone restarts the task that broke a gang alone, if its role allows that, and reports whether it did.
 func (b *Functions) restartsAlone(u *unit.Unit, job record.Job, e events.GangBroken,
 	members []attempt.Member) (bool, error) {
 	i := slices.IndexFunc(members, func(m attempt.Member) bool { return m.Task.Index == e.Task })
@@ -80,8 +81,8 @@ func (b *Functions) restartsAlone(u *unit.Unit, job record.Job, e events.GangBro
 	return true, u.Apply(attempt.DecideAlone(members[i], runs))
 }
 
-// gangBroken has the others of a gang give back what they hold. What the transaction has no room for is left to a next
-// one.
+// gangBroken makes the other tasks of a gang give back what they hold. What does not fit the transaction is left to the
+// next one.
 func (b *Functions) gangBroken(u *unit.Unit, e events.GangBroken) error {
 	job, found, err := book.Get[record.Job](u, record.JobKey(e.Job))
 	if err != nil || !found || job.State == apitypes.JobEnding || job.State.Over() {
@@ -91,7 +92,7 @@ func (b *Functions) gangBroken(u *unit.Unit, e events.GangBroken) error {
 	if err != nil {
 		return err
 	}
-	reason := fmt.Sprintf("a task of its gang %s could not go on", e.Gang)
+	reason := fmt.Sprintf("a task of its gang %s could not continue", e.Gang)
 	told := 0
 	for _, m := range members {
 		if m.Task.Index == e.Task {

@@ -14,8 +14,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
 
-// twofold is a cloud whose first launch goes well, but is answered only when another delivery of the same event has had its
-// last try fail and is about to terminate what it may have bought.
+// twofold is a cloud whose first launch succeeds. It is answered only when another delivery of the same event has
+// failed its last try and is about to terminate what it may have bought.
 type twofold struct {
 	*shelf
 	other             func()
@@ -42,7 +42,7 @@ func (c *twofold) Terminate(ctx context.Context, cluster string) error {
 	return c.shelf.Terminate(ctx, cluster)
 }
 
-func TestALaunchThatWasGivenUpMeanwhileIsTakenBack(t *testing.T) {
+func TestLaunchIsReleasedWhenGivenUpMeanwhile(t *testing.T) {
 	cfg := record.DefaultConfig()
 	cfg.LaunchTries = 1
 	w := newBenchOf(t, cfg)

@@ -12,26 +12,26 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// function is how the broker handles the events of one of its functions.
+// function describes how the broker handles the events of one of its functions.
 type function struct {
 	// decide only reads and writes records: the events of a batch share transactions.
 	decide func(*Functions, *unit.Unit, events.Event) error
-	// act reaches outside, or takes long, and commits by itself.
+	// act makes external calls or takes long, and makes its own commits.
 	act func(*Functions, context.Context, events.Event) error
-	// repeatable says of an event that the records themselves tell whether it was handled, so that it needs no marker:
-	// a task that has succeeded, was announced under that number, a cluster that was told to run. These are the
-	// frequent ones, and a marker is a write.
+	// repeatable reports that an event needs no marker, because the records themselves show whether it was handled:
+	// the task has succeeded, it was announced under that number, the cluster was commanded to run. These events are
+	// frequent, and a marker is a write.
 	repeatable func(events.Data) bool
-	// parallel says that it waits for others most of the time: a host handles many of its events at once.
+	// parallel means that the function mostly waits for external calls: a host handles many of its events at once.
 	parallel bool
 }
 
-// functions are the broker's functions by name. Nobody changes the table.
+// functions returns the broker's functions by name. Callers must not change the table.
 var functions = sync.OnceValue(func() map[string]function {
 	return map[string]function{
 		events.FnAdvance: {decide: (*Functions).advance, repeatable: is[events.TaskSucceeded]},
 		events.FnSchedule: {decide: (*Functions).schedule, repeatable: func(data events.Data) bool {
-			// its cluster's record goes with it; or it is only an invitation to look
+			// the cluster's record goes with it; or it only asks for another look at the queue
 			e, freed := data.(events.CapacityFreed)
 			return freed && (e.Cluster != "" || e.Job == "") || is[events.TaskReady](data) ||
 				is[events.LeaseDue](data)
@@ -58,11 +58,11 @@ func (f function) needsNoMarker(data events.Data) bool {
 	return f.repeatable != nil && f.repeatable(data)
 }
 
-// Traits say how a host hands events to a function.
+// Traits describe how a host passes events to a function.
 type Traits struct {
-	// Acts says that each event is handled by itself; else those of a batch share transactions.
+	// Acts means that each event is handled by itself. Otherwise the events of a batch share transactions.
 	Acts bool
-	// Parallel says that it waits for others most of the time, so that many events are handled at once.
+	// Parallel means that the function mostly waits for external calls, so many events are handled at once.
 	Parallel bool
 }
 
@@ -72,9 +72,9 @@ func TraitsOf(fn string) Traits {
 	return Traits{Acts: f.act != nil, Parallel: f.parallel}
 }
 
-// Handle runs a function on events and returns one error for each, nil where it was handled. An error that
-// is ErrFinal means that delivering the event again is pointless. Events that only change records
-// share transactions, so a batch of one job or queue costs little more than one event.
+// Handle runs a function on events and returns one error for each, nil for those that were handled. ErrFinal means that
+// delivering the event again is pointless. Events that only change records share transactions, so a batch of one job or
+// queue costs little more than one event.
 func (b *Functions) Handle(ctx context.Context, fn string, batch []events.Event) []error {
 	errs := make([]error, len(batch))
 	f := functions()[fn]
@@ -92,7 +92,7 @@ func (b *Functions) Handle(ctx context.Context, fn string, batch []events.Event)
 	}
 	for done := 0; done < len(batch); {
 		n, err := b.together(ctx, fn, batch[done:], f)
-		if err != nil { // one of them is at fault: find out which
+		if err != nil { // one of them failed: find out which
 			n = 1
 			errs[done] = b.single(ctx, fn, batch[done], f)
 		}
@@ -101,7 +101,7 @@ func (b *Functions) Handle(ctx context.Context, fn string, batch []events.Event)
 	return errs
 }
 
-// together handles as many events from the front of a batch as fit one transaction, and returns how many.
+// together handles as many events from the front of a batch as fit one transaction, and returns their number.
 func (b *Functions) together(ctx context.Context, fn string, batch []events.Event, f function) (int, error) {
 	u := b.txns.NewUnit(ctx, fn)
 	keys := make([]store.Key, 0, len(batch))
@@ -140,12 +140,12 @@ func (b *Functions) together(ctx context.Context, fn string, batch []events.Even
 	return n, nil
 }
 
-// single handles one event in a transaction of its own, again while it conflicts.
+// single handles one event in its own transaction, and retries on conflicts.
 func (b *Functions) single(ctx context.Context, fn string, e events.Event, f function) error {
 	return b.txns.Transact(ctx, fn, e.ID, !f.needsNoMarker(e.Data), func(u *unit.Unit) error {
 		err := f.decide(b, u, e)
 		if errors.Is(err, record.ErrSkip) {
-			return nil // the marker is still worth keeping
+			return nil // still commit the marker
 		}
 		return err
 	})

@@ -17,7 +17,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// porch is a bench with one job whose machines are about to dial home.
+// porch is a bench with one job whose machines are about to say hello.
 type porch struct {
 	*bench
 	job string
@@ -67,15 +67,15 @@ func hello(t *testing.T, b *broker.Broker, c wire.Claims) wire.Work {
 	return w
 }
 
-// told checks a command of the agents' and what it names.
+// told checks the agents' command and what it contains.
 func told(t *testing.T, who string, w wire.Work, want wire.Command, nodes int) {
 	t.Helper()
 	if w.Command != want || want == wire.Run && (w.Seq != 1 || w.Assignment == nil || len(w.Assignment.Nodes) != nodes) {
-		t.Errorf("%s is told %+v (%+v), want %q", who, w, w.Assignment, want)
+		t.Errorf("%s got %+v (%+v), want %q", who, w, w.Assignment, want)
 	}
 }
 
-// pending are the types of the events in the outbox.
+// pending returns the types of the events in the outbox.
 func (p *porch) pending() (out []string) {
 	p.t.Helper()
 	list, err := p.store.Outbox(context.Background(), 100)
@@ -92,7 +92,7 @@ func (p *porch) pending() (out []string) {
 	return out
 }
 
-func TestTheLastHelloIsAnsweredWithTheWork(t *testing.T) {
+func TestLastHelloReturnsWork(t *testing.T) {
 	p := newPorch(t, "{t: {run: x, nodes: 2}}", nil)
 	told(t, "rank 1, who comes first,", hello(t, p.b, p.claims(0, 1)), wire.None, 0)
 	told(t, "rank 1, who comes again,", hello(t, p.b, p.claims(0, 1)), wire.None, 0)
@@ -110,7 +110,7 @@ func TestTheLastHelloIsAnsweredWithTheWork(t *testing.T) {
 	}
 }
 
-func TestAHelloBeforeTheCloudHasAnsweredWaitsForIt(t *testing.T) {
+func TestHelloBeforeLaunchIsRecorded(t *testing.T) {
 	early := wire.Work{Command: "not asked"}
 	p := newPorch(t, "{t: {run: x}}", func(p *porch, cluster string) {
 		early = hello(t, p.b, wire.Claims{Job: record.ClusterJob(cluster), Cluster: cluster})
@@ -123,7 +123,7 @@ func TestAHelloBeforeTheCloudHasAnsweredWaitsForIt(t *testing.T) {
 	told(t, "an early node, later,", w, wire.Run, 1)
 }
 
-func TestTwoHellosAtOnceHandOutTheWorkOnce(t *testing.T) {
+func TestConcurrentHellosHandOutWorkOnce(t *testing.T) {
 	p := newPorch(t, "{t: {run: x, nodes: 2}}", nil)
 	meet := &meeting{Store: p.store}
 	ports := p.b.Ports()
@@ -139,7 +139,7 @@ func TestTwoHellosAtOnceHandOutTheWorkOnce(t *testing.T) {
 	}
 }
 
-// meeting is a store in which something else happens right before the next transaction, once.
+// meeting is a store that calls a function right before the next transaction, once.
 type meeting struct {
 	store.Store
 	other func()
@@ -153,7 +153,7 @@ func (s *meeting) Commit(ctx context.Context, tx store.Tx) error {
 	return s.Store.Commit(ctx, tx)
 }
 
-func TestADoomedMachineIsNotHandedWork(t *testing.T) {
+func TestDoomedMachineGetsNoWork(t *testing.T) {
 	p := newPorch(t, "{t: {run: x}}", nil)
 	for _, kind := range []cloud.NoticeKind{cloud.Interruption, cloud.Taken} {
 		e := events.SpotInterrupted{Cluster: p.claims(0, 0).Cluster, Job: p.job, Kind: string(kind), At: p.now.Add(2 * time.Minute)}
@@ -164,11 +164,11 @@ func TestADoomedMachineIsNotHandedWork(t *testing.T) {
 	}
 	p.settle()
 	if _, err := p.b.Agents.Hello(t.Context(), p.claims(0, 0), wire.Hello{}); !errors.Is(err, record.ErrGone) {
-		t.Errorf("when it has been freed: %v", err)
+		t.Errorf("after its release: %v", err)
 	}
 }
 
-func TestAMachineOfAnEndingJobIsNotHandedWork(t *testing.T) {
+func TestMachineOfEndingJobGetsNoWork(t *testing.T) {
 	p := newPorch(t, "{t: {run: x}}", nil)
 	if err := p.b.Users.Cancel(t.Context(), p.job, "not wanted"); err != nil {
 		t.Fatal(err)
@@ -182,11 +182,11 @@ func TestAMachineOfAnEndingJobIsNotHandedWork(t *testing.T) {
 	}
 	p.settle()
 	if _, err := p.b.Agents.Hello(t.Context(), p.claims(0, 0), wire.Hello{}); !errors.Is(err, record.ErrGone) {
-		t.Errorf("when it has been freed: %v", err)
+		t.Errorf("after its release: %v", err)
 	}
 }
 
-func TestAGangRunsWhenAllOfItIsUp(t *testing.T) {
+func TestGangStartsWhenAllMembersAreUp(t *testing.T) {
 	p := newPorch(t, "{a: {run: x, gang: g}, b: {run: x, gang: g}}", nil)
 	told(t, "the first of a gang", hello(t, p.b, p.claims(0, 0)), wire.None, 0)
 	if got := fmt.Sprint(p.pending()); got != "["+events.TypeClusterUp+"]" {
@@ -201,8 +201,9 @@ func TestAGangRunsWhenAllOfItIsUp(t *testing.T) {
 	}
 }
 
-// TestAPollIsASignOfLifeAndTakesNothingBack: where polls are signs of life, one that meets a notice leaves it as it is.
-func TestAPollIsASignOfLifeAndTakesNothingBack(t *testing.T) {
+// TestPollCountsAsSignOfLife: if polls are signs of life, a poll that conflicts with a notice leaves the notice
+// unchanged.
+func TestPollCountsAsSignOfLife(t *testing.T) {
 	p := newPorch(t, "{t: {run: x}}", nil)
 	cfg := record.DefaultConfig()
 	cfg.Pace = wire.Pace{Alive: 5 * time.Minute, Polls: true}
@@ -219,7 +220,7 @@ func TestAPollIsASignOfLifeAndTakesNothingBack(t *testing.T) {
 			t.Errorf("%+v, %v", w, err)
 		}
 		if want := minutes == 5; seen().Equal(p.now) != want {
-			t.Errorf("after %d minutes it was last heard of at %v, now is %v", minutes, seen(), p.now)
+			t.Errorf("after %d minutes it was last seen at %v, now is %v", minutes, seen(), p.now)
 		}
 	}
 	p.now = p.now.Add(5 * time.Minute)
@@ -233,7 +234,7 @@ func TestAPollIsASignOfLifeAndTakesNothingBack(t *testing.T) {
 		t.Error(err)
 	}
 	if !seen().Equal(p.now) {
-		t.Error("it has not been heard of")
+		t.Error("the node was not recorded as seen")
 	}
 	w, err := b.Agents.Work(t.Context(), c, 1)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// meter is a store that counts what is asked of it.
+// meter is a store that counts its requests.
 type meter struct {
 	store.Store
 	reads, commits int
@@ -34,11 +34,11 @@ func (c *meter) Commit(ctx context.Context, tx store.Tx) error {
 	return c.Store.Commit(ctx, tx)
 }
 
-// hops are what happens between two moments: one event after another, all of them, the functions and the API invoked for it, and what
-// those ask of the store.
+// hops counts what happens between two moments: events in sequence, all events, the functions and API calls invoked
+// for them, and their requests to the store.
 type hops struct{ Hops, Events, Invocations, Reads, Commits int }
 
-// road is a porch on which hops are counted.
+// road is a porch that counts hops.
 type road struct {
 	*porch
 	counted meter
@@ -56,8 +56,8 @@ func newRoad(t *testing.T, tasks string) *road {
 	return r
 }
 
-// travel delivers events until there are none: those that are there together at once, one batch for each function. provision, which waits for clouds, comes when
-// the others have nothing to do. It stops where a machine is launched.
+// travel delivers events until there are none: those that exist together at once, in one batch for each function.
+// provision, which waits for clouds, runs when the others have nothing to do. It stops when a machine is launched.
 func (r *road) travel() {
 	r.t.Helper()
 	launched := r.launches()
@@ -116,7 +116,7 @@ func (r *road) tell(attempt int, id string, e wire.Event) {
 	}
 }
 
-// since is what has happened since it was asked last.
+// since returns what has happened since it was called last.
 func (r *road) since() hops {
 	h := r.hops
 	h.Reads, h.Commits = r.counted.reads, r.counted.commits
@@ -124,8 +124,8 @@ func (r *road) since() hops {
 	return h
 }
 
-// TestHopsToAMachine counts what is between a submission and its machine, and between the notice that a machine is taken and the next one: while the first saves
-// its work, and after that. More of it is slower and dearer.
+// TestHopsToAMachine counts the hops between a submission and its machine, and between an interruption notice and the
+// next machine: while the first saves its work, and after that. More hops are slower and more expensive.
 func TestHopsToAMachine(t *testing.T) {
 	r := newRoad(t, "{t: {run: x, time: 2h, checkpoint: {every: 15m, path: ckpt/}}}")
 	want := func(what string, most hops) {
@@ -133,7 +133,7 @@ func TestHopsToAMachine(t *testing.T) {
 		got := r.since()
 		t.Logf("%s: %+v", what, got)
 		if got.Hops > most.Hops || got.Events > most.Events || got.Invocations > most.Invocations || got.Reads > most.Reads || got.Commits > most.Commits {
-			t.Errorf("%s takes %+v, at most %+v is allowed", what, got, most)
+			t.Errorf("%s takes %+v, want at most %+v", what, got, most)
 		}
 	}
 	r.travel()

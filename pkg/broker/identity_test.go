@@ -11,47 +11,47 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
-// strict is the porch's broker for a deployment in which machines of every cloud prove which one they are.
+// strict returns the porch's broker for a deployment in which machines of every cloud prove their identity.
 func (p *porch) strict() *broker.Broker {
 	cfg := p.b.Config()
 	cfg.Proven = []string{"aws", "gcp", "azure"}
 	return broker.New(cfg, p.b.Ports())
 }
 
-// itself is what the machine of a rank proves.
+// itself is the proof of a rank's machine.
 func (p *porch) itself(c wire.Claims) *wire.Machine {
 	p.t.Helper()
 	cl := stored[record.Cluster](p, "cluster#"+c.Cluster)
 	return &wire.Machine{Cloud: cl.Offer.Cloud, Region: cl.Offer.Region, ID: cl.Nodes[c.Rank].Machine}
 }
 
-func TestAMachineThatIsNotTheOneLaunchedGetsNoWorkAndIsToldOfOnce(t *testing.T) {
+func TestUnprovenMachineIsRefusedAndRecordedOnce(t *testing.T) {
 	p := newPorch(t, "{t: {run: x, nodes: 2}}", nil)
 	b, c := p.strict(), p.claims(0, 0)
 	for range 3 {
 		for _, m := range []*wire.Machine{nil, p.itself(p.claims(0, 1)), {Fault: "the proof is not good: forged"}} {
 			c.Machine = m
 			if w, err := b.Agents.Hello(t.Context(), c, wire.Hello{Address: "10.6.6.6"}); !errors.Is(err, record.ErrMachine) || w.Token != "" || w.Command != "" && w.Command != wire.None {
-				t.Errorf("%+v is told %+v, %v", m, w, err)
+				t.Errorf("%+v got %+v, %v", m, w, err)
 			}
 		}
 	}
 	if cl := stored[record.Cluster](p, "cluster#"+c.Cluster); cl.Nodes[0].Address != "" || !cl.Nodes[0].Seen.IsZero() {
-		t.Errorf("a machine that was not believed is in the record: %+v", cl.Nodes[0])
+		t.Errorf("a machine that was refused is recorded: %+v", cl.Nodes[0])
 	}
 	times := 0
 	for _, e := range p.story() {
 		if e.Kind == "doubted" {
 			times++
-			if !strings.Contains(e.Text, "rank 0") || !strings.Contains(e.Text, "without the proof") {
+			if !strings.Contains(e.Text, "rank 0") || !strings.Contains(e.Text, "no proof of identity") {
 				t.Errorf("the story says %q", e.Text)
 			}
 		}
 	}
 	if times != 1 {
-		t.Errorf("the story tells of it %d times", times)
+		t.Errorf("the story mentions it %d times", times)
 	}
-	for rank := range 2 { // those that were launched come all the same
+	for rank := range 2 { // the launched machines are still accepted
 		c = p.claims(0, rank)
 		c.Machine = p.itself(c)
 		answer := hello(t, b, c)
@@ -63,8 +63,8 @@ func TestAMachineThatIsNotTheOneLaunchedGetsNoWorkAndIsToldOfOnce(t *testing.T) 
 	}
 }
 
-// Machines of a large cluster boot with one token, and say which of them they are.
-func TestATokenForAllRanksIsForTheMachineThatSaysAndProvesItsRank(t *testing.T) {
+// Machines of a large cluster boot with one token, and state their rank.
+func TestSharedTokenIsLimitedToProvenRank(t *testing.T) {
 	p := newPorch(t, "{t: {run: x, nodes: 2}}", nil)
 	b := p.strict()
 	from := func(says, proves int) (wire.Work, error) {
@@ -74,7 +74,7 @@ func TestATokenForAllRanksIsForTheMachineThatSaysAndProvesItsRank(t *testing.T) 
 	}
 	for _, x := range [][2]int{{0, 1}, {1, 0}, {2, 0}, {-1, 0}} {
 		if w, err := from(x[0], x[1]); !errors.Is(err, record.ErrMachine) || w.Token != "" {
-			t.Errorf("one that says it is %d and proves to be %d: %+v %v", x[0], x[1], w, err)
+			t.Errorf("a machine that states rank %d and proves rank %d: %+v %v", x[0], x[1], w, err)
 		}
 	}
 	for rank := range 2 {
@@ -85,7 +85,7 @@ func TestATokenForAllRanksIsForTheMachineThatSaysAndProvesItsRank(t *testing.T) 
 	cl := stored[record.Cluster](p, "cluster#"+p.claims(0, 0).Cluster)
 	for rank, n := range cl.Nodes {
 		if n.Address == "" {
-			t.Errorf("rank %d is not there", rank)
+			t.Errorf("rank %d is missing", rank)
 		}
 	}
 	c := p.claims(0, 0)
@@ -95,8 +95,8 @@ func TestATokenForAllRanksIsForTheMachineThatSaysAndProvesItsRank(t *testing.T) 
 	}
 }
 
-// A machine may boot faster than its launch is recorded: it is neither believed nor refused then.
-func TestAMachineThatComesBeforeItsLaunchIsRecordedComesAgain(t *testing.T) {
+// A machine may boot before its launch is recorded: then it is neither accepted nor refused.
+func TestHelloBeforeLaunchIsRetried(t *testing.T) {
 	var early error
 	p := newPorch(t, "{t: {run: x}}", func(p *porch, cluster string) {
 		c := wire.Claims{Job: record.ClusterJob(cluster), Cluster: cluster, Machine: &wire.Machine{Cloud: "aws", ID: "unknown"}}
@@ -112,12 +112,12 @@ func TestAMachineThatComesBeforeItsLaunchIsRecordedComesAgain(t *testing.T) {
 	told(t, "the machine, which comes again,", hello(t, p.strict(), c), wire.Run, 1)
 	for _, e := range p.story() {
 		if e.Kind == "doubted" {
-			t.Errorf("to come early is told as %q", e.Text)
+			t.Errorf("an early hello is reported as %q", e.Text)
 		}
 	}
 }
 
-// story is what Explain tells of the porch's job.
+// story returns what Explain prints for the porch's job.
 func (p *porch) story() []apitypes.Entry {
 	p.t.Helper()
 	s, err := p.b.Views.Explain(p.t.Context(), p.job)

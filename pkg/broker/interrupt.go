@@ -12,8 +12,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// interrupt reacts to a cloud's notice: save the work now, and plan meanwhile where it goes on when that is done or the
-// machine is gone.
+// interrupt reacts to a cloud's notice: the task saves its work now, and meanwhile a new plan is made for where it
+// resumes when it has saved or the machine is gone.
 func (b *Functions) interrupt(u *unit.Unit, event events.Event) error {
 	data := event.Data
 	switch e := data.(type) {
@@ -36,7 +36,7 @@ func (b *Functions) interrupt(u *unit.Unit, event events.Event) error {
 	var d record.Decision
 	switch kind {
 	case cloud.Interruption:
-		if l.Cluster.Stopped() { // its agents had the notice first
+		if l.Cluster.Stopped() { // its agents got the notice first
 			d = attempt.DecideLost(l, apitypes.OutcomePreempted, "spot interruption", u.Now)
 			break
 		}
@@ -55,7 +55,7 @@ func (b *Functions) interrupt(u *unit.Unit, event events.Event) error {
 	return noticed(u, b.cfg, l.Cluster, d)
 }
 
-// noticed applies what a notice leads to, and has the spot market that takes the cluster left alone for a while.
+// noticed applies the decision on a notice, and blocks the spot market that takes the cluster for a while.
 func noticed(u *unit.Unit, cfg record.Config, cl record.Cluster, d record.Decision) error {
 	if len(d.Writes) > 0 && cl.State != record.ClusterDoomed && cl.Offer.Spot {
 		if err := keepOff(u, cfg, cl, &d, attempt.TakenBlock); err != nil {
@@ -65,10 +65,10 @@ func noticed(u *unit.Unit, cfg record.Config, cl record.Cluster, d record.Decisi
 	return u.Apply(d)
 }
 
-// block says how long a place is left alone, by what is known of it and others.
+// block returns the block of a location, given the blocks already known.
 type block func(o apitypes.Offer, cfg record.Config, known []apitypes.Block, now time.Time) apitypes.Block
 
-// keepOff has the place of a cluster left alone for a while.
+// keepOff blocks the location of a cluster for a while.
 func keepOff(u *unit.Unit, cfg record.Config, cl record.Cluster, d *record.Decision, why block) error {
 	known, err := book.List[apitypes.Block](u, record.PartBlocks, "", 0)
 	if err == nil {

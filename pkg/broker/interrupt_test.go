@@ -11,9 +11,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
-// TestANoticeForAgentsThatHaveStoppedDoesNotWaitForTheEnd: agents that heard of the notice on their machine may have saved their work before
-// the broker hears of it. What is left is planned anew then, not when the machine is taken minutes later.
-func TestANoticeForAgentsThatHaveStoppedDoesNotWaitForTheEnd(t *testing.T) {
+// TestNoticeAfterAgentsStoppedEndsAttemptAtOnce: agents that see the notice on their machine may have saved their
+// work before the broker gets the notice. The rest is replanned then, not when the machine is taken minutes later.
+func TestNoticeAfterAgentsStoppedEndsAttemptAtOnce(t *testing.T) {
 	p := newPorch(t, "{t: {run: x, time: 2h}}", nil)
 	hello(t, p.b, p.claims(0, 0))
 	p.report(0, "1", wire.Started)
@@ -37,8 +37,8 @@ func TestANoticeForAgentsThatHaveStoppedDoesNotWaitForTheEnd(t *testing.T) {
 	}
 }
 
-// What ends on demand was not taken by a spot market, and is no reason to keep off one.
-func TestAMachineOnDemandThatEndsByItselfIsNoSpotInterruption(t *testing.T) {
+// A machine on demand that ends was not taken by a spot market, so no market is blocked.
+func TestOnDemandMachineThatEndsIsNotPreempted(t *testing.T) {
 	p := newPorch(t, "{t: {run: x, time: 2h, resources: {market: on-demand}}}", nil)
 	hello(t, p.b, p.claims(0, 0))
 	notice := events.New("1", "test", p.now, events.SpotInterrupted{
@@ -56,8 +56,8 @@ func TestAMachineOnDemandThatEndsByItselfIsNoSpotInterruption(t *testing.T) {
 	}
 }
 
-// Machines whose agents never call are paid for all the same: the next ones are bought elsewhere.
-func TestAPlaceWhoseMachinesNeverCallIsLeftAlone(t *testing.T) {
+// Machines whose agents never call cost money all the same: the next ones are bought elsewhere.
+func TestLocationOfSilentMachinesIsBlocked(t *testing.T) {
 	p := newPorch(t, "{t: {run: x, time: 2h}}", nil)
 	first := p.detail().Attempts[0]
 	p.now = p.now.Add(record.DefaultConfig().BootWithin + time.Minute)
@@ -72,6 +72,6 @@ func TestAPlaceWhoseMachinesNeverCallIsLeftAlone(t *testing.T) {
 	p.settle()
 	made := p.detail().Attempts
 	if len(made) < 2 || made[len(made)-1].Offer == first.Offer {
-		t.Errorf("after %+v it is tried in %+v", first.Offer, made)
+		t.Errorf("after %+v the next attempt is in %+v", first.Offer, made)
 	}
 }

@@ -12,12 +12,12 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// leaveMost bounds the machines that one transaction leaves.
+// leaveMost is the maximum number of spot clusters that one transaction checks and leaves.
 const leaveMost = 15
 
-// watchJob looks at a job with the prices of now: it asks for a plan where the one in force is worse, and reprices and
-// leaves its spot machines, as many at once as one transaction holds. It notes the job's queue where a task in it has
-// waited for a better price and does not any more.
+// watchJob checks a job at the current prices. It requests a new plan if the one in force has become worse. It reprices
+// the job's spot machines and leaves those that are no longer worth it, as many at once as one transaction holds. It
+// marks the job's queue for a session if a task that waited for a better price need not wait any more.
 func (b *Functions) watchJob(u *unit.Unit, cause string, w *walked,
 	changed map[string]events.MarketChange) (err error) {
 	if w.job.State.Over() {
@@ -30,7 +30,7 @@ func (b *Functions) watchJob(u *unit.Unit, cause string, w *walked,
 		}
 	}
 	if w.wake, err = b.awake(u, w.job); err != nil || w.ledger.Outstanding == 0 {
-		return err // or it holds no machine
+		return err // or the job holds no machine
 	}
 	w.done++
 	clusters, err := book.List[record.Cluster](u, record.JobPart(w.job.ID), record.ClusterPrefix, 0)
@@ -57,8 +57,8 @@ func (b *Functions) watchJob(u *unit.Unit, cause string, w *walked,
 	return nil
 }
 
-// settled tells the spot machines of a job that a look would change nothing of: nothing but the cloud has them left,
-// and what they cost is known.
+// settled returns a filter for the spot clusters that need no check: only the cloud can make the task leave them, and
+// their cost is up to date.
 func (b *Functions) settled(u *unit.Unit, job record.Job) (func(record.Cluster) bool, error) {
 	spec, err := u.Spec(job)
 	if err != nil {
@@ -79,7 +79,7 @@ func (b *Functions) settled(u *unit.Unit, job record.Job) (func(record.Cluster) 
 	}, nil
 }
 
-// watch reprices and leaves some of a job's spot machines.
+// watch reprices some of a job's spot clusters, and leaves those that are no longer worth it.
 func (b *Functions) watch(u *unit.Unit, part []record.Cluster) error {
 	keys := []store.Key{record.JobKey(part[0].Job)}
 	for _, cl := range part {
@@ -108,8 +108,8 @@ func (b *Functions) watch(u *unit.Unit, part []record.Cluster) error {
 	return nil
 }
 
-// advised reacts to a cloud's advice to leave: a machine at risk is left where its loss would leave too little time,
-// with the time of another start to spare.
+// advised reacts to a cloud's advice to leave a machine at risk. The task leaves if losing the machine would leave too
+// little time, counting the time of one more start.
 func (b *Functions) advised(u *unit.Unit, l attempt.Losing) error {
 	d, err := attempt.DecideStay(u, b.cfg, l, b.cfg.Restart, u.Now)
 	if err != nil {

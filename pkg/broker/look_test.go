@@ -24,8 +24,9 @@ func shown(t *testing.T, d *apitypes.JobDetail) string {
 	return string(body)
 }
 
-// A job lives through what can happen to its tasks. After each transaction, a look that goes on from an earlier one must see what a fresh one does.
-func TestALookThatGoesOnSeesWhatAFreshOneSees(t *testing.T) {
+// A job experiences everything that can happen to its tasks. After each transaction, an incremental view must equal a
+// full one.
+func TestIncrementalViewMatchesFullView(t *testing.T) {
 	const tasks = 16
 	for seed := range uint64(2) {
 		w, r := apitest.New(t), rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // the same each time
@@ -47,7 +48,7 @@ func TestALookThatGoesOnSeesWhatAFreshOneSees(t *testing.T) {
 				t.Fatal(err)
 			}
 			if a, b := shown(t, &is.JobDetail), shown(t, fresh); a != b {
-				t.Fatalf("seed %d: a look that goes on sees\n%s\na fresh one\n%s", seed, a, b)
+				t.Fatalf("seed %d: the incremental view is\n%s\nthe full one\n%s", seed, a, b)
 			}
 			if r.IntN(2) == 0 {
 				was = is
@@ -65,12 +66,12 @@ func TestALookThatGoesOnSeesWhatAFreshOneSees(t *testing.T) {
 			w.Drain()
 		}
 		if again == 0 {
-			t.Errorf("seed %d: every look read everything", seed)
+			t.Errorf("seed %d: every view read everything", seed)
 		}
 	}
 }
 
-// live has something happen to some of the tasks that have machines.
+// live makes something happen to some of the tasks that have machines.
 func live(w *apitest.World, r *rand.Rand, job string, was *view.Look) {
 	for _, task := range was.TaskList {
 		if task = w.Task(job, task.Name); task.State != "launching" && task.State != "running" || r.IntN(3) == 0 {
@@ -85,7 +86,7 @@ func live(w *apitest.World, r *rand.Rand, job string, was *view.Look) {
 			n.Save(r.Float64())
 		case r.IntN(40) == 0:
 			n.Report(wire.Report{Event: wire.Failed, ExitCode: 1, Phase: wire.PhaseRun, Message: "no"})
-			return // so does the job
+			return // the job ends with it
 		default:
 			n.Succeed()
 		}
@@ -95,7 +96,7 @@ func live(w *apitest.World, r *rand.Rand, job string, was *view.Look) {
 	}
 }
 
-func TestThePartsOfAJobAreTheWhole(t *testing.T) {
+func TestPagedJobMatchesWholeJob(t *testing.T) {
 	w := apitest.New(t)
 	ctx := context.Background()
 	job := w.Submit(apitest.Wide("mosaic", 60))
@@ -122,10 +123,10 @@ func TestThePartsOfAJobAreTheWhole(t *testing.T) {
 			}
 			s, err := w.Broker.Views.ExplainPart(ctx, job, view.Part{From: next, Limit: limit})
 			if err != nil || s.Next != d.Next {
-				t.Fatalf("the story goes on at %d, the job at %d: %v", s.Next, d.Next, err)
+				t.Fatalf("the story continues at %d, the job at %d: %v", s.Next, d.Next, err)
 			}
 			if len(d.TaskList) > limit {
-				t.Fatalf("%d tasks, at most %d were asked for", len(d.TaskList), limit)
+				t.Fatalf("%d tasks, want at most %d", len(d.TaskList), limit)
 			}
 			parts.JobView, told.Job = d.JobView, s.Job
 			parts.TaskList, parts.Plans, parts.Attempts = append(parts.TaskList, d.TaskList...), append(parts.Plans, d.Plans...), append(parts.Attempts, d.Attempts...)
@@ -133,10 +134,10 @@ func TestThePartsOfAJobAreTheWhole(t *testing.T) {
 			next = d.Next
 		}
 		if a, b := shown(t, &parts), shown(t, whole); a != b {
-			t.Errorf("parts of %d are\n%s\nthe whole is\n%s", limit, a, b)
+			t.Errorf("pages of %d are\n%s\nthe whole is\n%s", limit, a, b)
 		}
 		if told.Sort(); !reflect.DeepEqual(&told, story) {
-			t.Errorf("stories of %d tell\n%v\nthe whole one\n%v", limit, told, story)
+			t.Errorf("story pages of %d contain\n%v\nthe whole one\n%v", limit, told, story)
 		}
 	}
 }

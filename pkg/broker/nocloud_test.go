@@ -15,7 +15,7 @@ import (
 
 const lonely = "{t: {run: x, resources: {cpus: 4}, time: 1h}}"
 
-// without takes the cloud of a cluster from the broker, and returns what gives it back.
+// without removes the cloud of a cluster from the broker, and returns a function that restores it.
 func (p *porch) without(cluster string) (name string, back func()) {
 	name = p.cluster(cluster).Offer.Cloud
 	c := p.b.Ports().Clouds[name]
@@ -23,14 +23,14 @@ func (p *porch) without(cluster string) (name string, back func()) {
 	return name, func() { p.b.Ports().Clouds[name] = c }
 }
 
-// provision has provision handle an event.
+// provision makes provision handle an event.
 func (p *porch) provision(e events.Event) error {
 	return p.b.Functions.Handle(p.t.Context(), events.FnProvision, []events.Event{e})[0]
 }
 
-// TestMachinesOfACloudThatIsGoneAreNotForgotten: the deployment was made anew without the cloud that a task runs on.
-// What nobody can end there is billed until the cloud is there again.
-func TestMachinesOfACloudThatIsGoneAreNotForgotten(t *testing.T) {
+// TestMachinesOfRemovedCloudStayRecorded: the deployment was updated without the cloud that a task runs on. Its
+// machines are billed until the cloud is configured again, so they must stay recorded.
+func TestMachinesOfRemovedCloudStayRecorded(t *testing.T) {
 	p := newPorch(t, lonely, nil)
 	id := record.ClusterID(p.job, 0, 1)
 	told(t, "the node", hello(t, p.b, p.claims(0, 0)), wire.Run, 1)
@@ -48,21 +48,21 @@ func TestMachinesOfACloudThatIsGoneAreNotForgotten(t *testing.T) {
 	p.settle()
 	p.now = p.now.Add(p.b.Config().StuckFor + time.Minute)
 	if told := p.reconcile(); told[events.TypeClusterRelease] == 0 || told[events.TypeCapacityFreed] != 0 {
-		t.Errorf("reconcile has told %v", told)
+		t.Errorf("reconcile emitted %v", told)
 	}
 	if cl := p.cluster(id); cl.ID == "" {
-		t.Error("its machines are forgotten")
+		t.Error("its machines are not recorded any more")
 	}
 	back()
 	p.now = p.now.Add(p.b.Config().StuckFor + time.Minute)
 	told := p.reconcile()
 	if left := len(p.cloud[name].clusters); told[events.TypeCapacityFreed] == 0 || left > 0 {
-		t.Errorf("with the cloud again, reconcile has told %v, and %d clusters run", told, left)
+		t.Errorf("with the cloud again, reconcile emitted %v, and %d clusters run", told, left)
 	}
 }
 
-// TestWhatACloudThatIsGoneMayHaveLaunchedIsNotForgotten, either.
-func TestWhatACloudThatIsGoneMayHaveLaunchedIsNotForgotten(t *testing.T) {
+// TestPossibleLaunchOnRemovedCloudStaysRecorded: the same for a cluster that the cloud may have launched.
+func TestPossibleLaunchOnRemovedCloudStaysRecorded(t *testing.T) {
 	p := &porch{bench: newBench(t)}
 	ports := p.b.Ports()
 	cfg := record.DefaultConfig()
@@ -87,7 +87,7 @@ func TestWhatACloudThatIsGoneMayHaveLaunchedIsNotForgotten(t *testing.T) {
 		}
 	}
 	if cl := p.cluster(record.ClusterID(p.job, 0, 1)); cl.ID == "" {
-		t.Error("what may run is forgotten")
+		t.Error("a cluster that may run is not recorded any more")
 	}
 	back()
 	if err := p.provision(admitted); err != nil {
@@ -98,8 +98,9 @@ func TestWhatACloudThatIsGoneMayHaveLaunchedIsNotForgotten(t *testing.T) {
 	}
 }
 
-// TestAHostThatKnowsBetterEndsThem: one on a computer buys on other clouds than the day before, when it played all.
-func TestAHostThatKnowsBetterEndsThem(t *testing.T) {
+// TestNoOthersEndsMachinesOfRemovedCloud: a broker on a computer may use other clouds than the day before, when it
+// simulated all.
+func TestNoOthersEndsMachinesOfRemovedCloud(t *testing.T) {
 	p := &porch{bench: newBench(t)}
 	ports := p.b.Ports()
 	ports.NoOthers = true
@@ -111,6 +112,6 @@ func TestAHostThatKnowsBetterEndsThem(t *testing.T) {
 		t.Fatal("not cancelled")
 	}
 	if p.settle(); p.cluster(id).ID != "" {
-		t.Error("its machines are waited for")
+		t.Error("the broker waits for its machines")
 	}
 }

@@ -20,12 +20,12 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// planFor is how long a plan is good for the records that it was made on, should its commit meet another: the time left
-// is one of them.
+// planFor is how long a plan may be reused for the same records if its commit conflicts. Older plans are made again,
+// because the remaining time is an input as well.
 const planFor = 5 * time.Second
 
-// optimize plans a job, or what is left of it, and bids for it. Planning takes long compared with a commit: one that
-// meets another keeps the plan, unless what it depends on has changed.
+// optimize plans a job, or its remaining tasks, and bids for it. Planning takes long compared with a commit, so after a
+// conflict the plan is reused unless its inputs have changed.
 func (b *Functions) optimize(ctx context.Context, e events.Event) error {
 	id, reason, failed := e.Data.Group(), "", 0
 	switch data := e.Data.(type) {
@@ -43,7 +43,7 @@ func (b *Functions) optimize(ctx context.Context, e events.Event) error {
 			return record.OrSkip(err)
 		}
 		if job.State == apitypes.JobEnding || job.State.Over() || job.Plan.Version > failed {
-			return nil // over, or a newer plan is in force
+			return nil // finished, or a newer plan is in force
 		}
 		at := on.in.Now
 		if u.Now.Sub(at) > planFor {
@@ -63,23 +63,23 @@ func (b *Functions) optimize(ctx context.Context, e events.Event) error {
 	})
 }
 
-// planning is all that a plan and its bids depend on.
+// planning is everything that a plan and its bids depend on.
 type planning struct {
 	in     record.PlanInput
 	tasks  []record.Task
-	saving []record.Cluster // that will be taken, and save their work
-	began  time.Time        // when something of it last got machines, or began to run
-	serves bool             // a replica of a service of it is ready
+	saving []record.Cluster // clusters that will be taken, and save their work
+	began  time.Time        // when a task of the job last got machines, or began to run
+	serves bool             // a replica of one of the job's services is ready
 }
 
-// goesOn notes when something of the job has got machines, or has begun to run.
+// goesOn records when a task of the job got machines or began to run, and keeps the latest time.
 func (p *planning) goesOn(at time.Time) {
 	if at.After(p.began) {
 		p.began = at
 	}
 }
 
-// solution is a plan with its bids; a plan that is infeasible has none, and may be feasible when blocks have ended.
+// solution is a plan with its bids. An infeasible plan has no bids; it may become feasible when blocks have ended.
 type solution struct {
 	plan  *record.Plan
 	bids  record.Bids
@@ -111,8 +111,8 @@ func (b *Functions) solve(ctx context.Context, job record.Job, on planning, reas
 	return &solution{plan: plan, bids: bids}, err
 }
 
-// DryRun plans a job that is not submitted, with the blocks and prices of now, and with what was learned of its tasks:
-// that is noted in the job.
+// DryRun plans a job that is not submitted, with the current blocks and prices. It adds what was learned about the
+// tasks in earlier runs to spec.
 func (b *Users) DryRun(ctx context.Context, spec *dag.Job) (*record.Plan, error) {
 	in, err := b.DryInput(ctx, spec)
 	if err != nil {
@@ -125,7 +125,8 @@ func (b *Users) DryRun(ctx context.Context, spec *dag.Job) (*record.Plan, error)
 	return plan, err
 }
 
-// DryInput is what a plan of a job that is not submitted depends on. What was learned of its tasks is noted in the job.
+// DryInput returns the planner's input for a job that is not submitted. It adds what was learned about the tasks in
+// earlier runs to spec.
 func (b *Users) DryInput(ctx context.Context, spec *dag.Job) (in record.PlanInput, err error) {
 	u := b.txns.NewUnit(ctx, events.FnOptimize)
 	filled, err := history.Filled(u, spec)
@@ -141,7 +142,7 @@ func (b *Users) DryInput(ctx context.Context, spec *dag.Job) (in record.PlanInpu
 	return in, world(u, b.ports.Planner, &in)
 }
 
-// planned commits a plan with its bids, or what follows from there being none.
+// planned commits a plan with its bids, or the consequence of an infeasible plan.
 func (b *Functions) planned(u *unit.Unit, job record.Job, made *solution, on planning) error {
 	if bad := made.plan.Status == record.PlanInfeasible; len(on.saving) > 0 &&
 		(bad || made.plan.Late && !on.in.Previous.Late) {
@@ -162,14 +163,14 @@ func (b *Functions) planned(u *unit.Unit, job record.Job, made *solution, on pla
 	return u.Apply(life.DecidePlanned(job, plan, made.plan))
 }
 
-// keepBids has a job go by new bids.
+// keepBids stores new bids and makes the job use them.
 func (b *Functions) keepBids(u *unit.Unit, job *record.Job, bids record.Bids) (err error) {
 	job.Waits = len(bids.Begin) > 0
 	job.Bids, err = b.keep(u, job.ID, "bids", bids.Plan, bids)
 	return err
 }
 
-// keep writes a value of a job that is too large for a record.
+// keep stores a value of a job that is too large for a record.
 func (b *Functions) keep(u *unit.Unit, job, name string, version int, value any) (record.Blob, error) {
 	p, err := unit.Pack(job, name, version, record.ShortHash(u.Cause), value)
 	if err == nil {
@@ -178,7 +179,7 @@ func (b *Functions) keep(u *unit.Unit, job, name string, version int, value any)
 	return p.Blob, err
 }
 
-// loadPlanning gathers all that a plan depends on, as of a moment.
+// loadPlanning loads all inputs of a plan, as of a moment.
 func (b *Functions) loadPlanning(u *unit.Unit, job record.Job, at time.Time) (p planning, err error) {
 	in := &p.in
 	in.Job, in.Now, in.Tasks = job.ID, at, make([]*record.TaskFacts, job.Tasks)
@@ -227,7 +228,8 @@ func (b *Functions) loadPlanning(u *unit.Unit, job record.Job, at time.Time) (p 
 	return p, nil
 }
 
-// stood gathers who stands where that rules of placement know of, but for those of the job that are about to leave.
+// stood loads the placements of other tasks that placement rules refer to, except those of the job's own clusters that
+// are about to leave.
 func stood(u *unit.Unit, in *record.PlanInput, leaving []record.Cluster) error {
 	if !record.IsPlaced(in.Spec) {
 		return nil
@@ -259,7 +261,7 @@ func stood(u *unit.Unit, in *record.PlanInput, leaving []record.Cluster) error {
 	return err
 }
 
-// world gathers what is known of locations and markets.
+// world loads what is known about locations and markets.
 func world(u *unit.Unit, p Planner, in *record.PlanInput) error {
 	known, err := book.List[apitypes.Block](u, record.PartBlocks, "", 0)
 	if err != nil {
@@ -284,7 +286,7 @@ func world(u *unit.Unit, p Planner, in *record.PlanInput) error {
 	return held(u, in)
 }
 
-// held gathers who runs on reserved capacity.
+// held loads which tasks run on reserved capacity.
 func held(u *unit.Unit, in *record.PlanInput) error {
 	all, err := book.List[record.Occupancy](u, record.PartHeld, "", 0)
 	if err != nil || len(all) == 0 {

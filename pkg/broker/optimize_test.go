@@ -16,7 +16,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// atWork is a planner that is watched: what it answers may be another's.
+// atWork is a planner that counts its calls and can return another plan.
 type atWork struct {
 	broker.Planner
 	calls  int
@@ -34,7 +34,7 @@ func (p *atWork) Plan(ctx context.Context, in record.PlanInput) (*record.Plan, e
 	return plan, err
 }
 
-// watched is a porch whose planner is watched, and whose commits may be met by others.
+// watched is a porch with such a planner, whose commits can be made to conflict.
 func watched(t *testing.T, tasks string) (p *porch, plans *atWork, meet *meeting) {
 	t.Helper()
 	p = &porch{bench: newBench(t)}
@@ -46,8 +46,8 @@ func watched(t *testing.T, tasks string) (p *porch, plans *atWork, meet *meeting
 	return p, plans, meet
 }
 
-// TestAPlanThatMeetsAnotherCommitIsMadeOnce, unless what it depends on has changed.
-func TestAPlanThatMeetsAnotherCommitIsMadeOnce(t *testing.T) {
+// TestPlanIsReusedAfterConflict: it is reused unless its inputs have changed.
+func TestPlanIsReusedAfterConflict(t *testing.T) {
 	for name, c := range map[string]struct {
 		other func(p *porch)
 		later time.Duration
@@ -68,12 +68,12 @@ func TestAPlanThatMeetsAnotherCommitIsMadeOnce(t *testing.T) {
 		}
 		p.settle()
 		if job := stored[record.Job](p, "job"); plans.calls != c.want || job.Plan.Version != 1 || job.Bids.Version != 1 || job.State != apitypes.JobRunning {
-			t.Errorf("where its commit meets that of %s, the plan is made %d times and the job is %+v", name, plans.calls, job)
+			t.Errorf("if its commit conflicts with that of %s, the plan is made %d times and the job is %+v", name, plans.calls, job)
 		}
 	}
 }
 
-// write puts a record as it is.
+// write puts a record unchanged.
 func (p *porch) write(partition, sort string, value any) {
 	p.t.Helper()
 	body, err := json.Marshal(value)
@@ -86,7 +86,7 @@ func (p *porch) write(partition, sort string, value any) {
 	}
 }
 
-// saving is a job of two tasks whose first is being taken: it is planned anew while it saves its work.
+// saving returns a job of two tasks whose first is being taken: it is replanned while it saves its work.
 func saving(t *testing.T, answer func(record.PlanInput, *record.Plan)) (*porch, *atWork) {
 	t.Helper()
 	p, plans, _ := watched(t, "{t: {run: x, time: 2h, checkpoint: {every: 15m, path: ckpt/}}, u: {run: x, time: 2h}}")
@@ -105,15 +105,15 @@ func infeasible(_ record.PlanInput, plan *record.Plan) {
 	*plan = record.Plan{Status: record.PlanInfeasible, Message: "the budget is used up"}
 }
 
-// TestANoticeIsPlannedForWhileTheWorkIsSaved: the report of it tells the agents to save, has the market left alone and asks for a plan; and in that plan the task that is being
-// saved may go elsewhere, while the other stays.
-func TestANoticeIsPlannedForWhileTheWorkIsSaved(t *testing.T) {
+// TestReplanRunsWhileInterruptedTaskSaves: the report of the notice commands the agents to save, blocks the market
+// and requests a plan. In that plan, the task that is saving may go elsewhere, while the other stays.
+func TestReplanRunsWhileInterruptedTaskSaves(t *testing.T) {
 	p, plans := saving(t, nil)
 	if got, want := strings.Join(p.pending(), " "), strings.Join([]string{events.TypeDAGReplan, events.TypeLocationBlocked}, " "); !strings.Contains(got, want) {
 		t.Errorf("a notice emits %s, want %s", got, want)
 	}
 	if w, err := p.b.Agents.Work(t.Context(), p.claims(0, 0), 1); err != nil || w.Command != wire.SaveNow {
-		t.Errorf("the agents are told %+v, %v", w, err)
+		t.Errorf("the agents got %+v, %v", w, err)
 	}
 	p.settle()
 	if plans.calls != 2 || plans.last.Tasks[0].Fixed || !plans.last.Tasks[1].Fixed {
@@ -129,8 +129,9 @@ func TestANoticeIsPlannedForWhileTheWorkIsSaved(t *testing.T) {
 	}
 }
 
-// TestNoPlanFailsAJobUntilItIsKnownWhatWasSaved: the job is planned again when its machine has saved its work, or has even done it.
-func TestNoPlanFailsAJobUntilItIsKnownWhatWasSaved(t *testing.T) {
+// TestInfeasiblePlanWaitsForSavingTask: the job is planned again when its machine has saved its work, or has even
+// finished it.
+func TestInfeasiblePlanWaitsForSavingTask(t *testing.T) {
 	for _, end := range []wire.Event{wire.Stopped, wire.Succeeded} {
 		p, plans := saving(t, infeasible)
 		p.settle()
@@ -152,7 +153,8 @@ func TestNoPlanFailsAJobUntilItIsKnownWhatWasSaved(t *testing.T) {
 	}
 }
 
-// TestBidsFollowPrices: where a price differs by a tenth from what the bids of the plan in force were made on, they are made anew; a plan that is over is left alone.
+// TestBidsFollowPrices: bids are made again if a price differs by a tenth from the one that the current bids were
+// made with. A finished plan is not touched.
 func TestBidsFollowPrices(t *testing.T) {
 	p := newPorch(t, "{t: {run: x, time: 20h, checkpoint: {every: 15m, path: ckpt/}}}", nil)
 	offer := strings.TrimSuffix(stored[apitypes.Attempt](p, "attempt#000000#0001").OfferID, "/spot")
@@ -161,13 +163,13 @@ func TestBidsFollowPrices(t *testing.T) {
 	for i, c := range []struct {
 		times float64
 		anew  bool
-	}{{1, true}, {1.05, false}, {1.09, false}, {1.11, true}, {1.2, false}, {0.9, true}} { // nobody knew the price before the first
+	}{{1, true}, {1.05, false}, {1.09, false}, {1.11, true}, {1.2, false}, {0.9, true}} { // no price was known before the first
 		p.now = p.now.Add(10 * time.Minute)
 		p.tick(string(rune('a'+i)), events.PriceTick{Offer: offer, USD: c.times * usd})
 		p.settle()
 		job := stored[record.Job](p, "job")
 		if anew := !tokens[job.Bids.Token]; anew != c.anew || job.Bids.Version != 1 || job.Plan.Version != 1 {
-			t.Errorf("at %v times the price: bids anew %v, want %v; plan %d, bids %d", c.times, anew, c.anew, job.Plan.Version, job.Bids.Version)
+			t.Errorf("at %v times the price: new bids %v, want %v; plan %d, bids %d", c.times, anew, c.anew, job.Plan.Version, job.Bids.Version)
 		}
 		tokens[job.Bids.Token] = true
 	}
@@ -178,6 +180,6 @@ func TestBidsFollowPrices(t *testing.T) {
 	before := stored[record.Job](p, "job")
 	p.tell(events.FnBid, events.New("late", "test", p.now, events.PriceMoved{Job: p.job, Plan: 1, Offer: offer, USD: 2 * usd, FromUSD: usd}))
 	if after := stored[record.Job](p, "job"); after.Bids != before.Bids {
-		t.Error("bids are made for a job that is over")
+		t.Error("bids are made for a finished job")
 	}
 }

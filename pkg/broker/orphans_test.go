@@ -13,7 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// asked is a store that notes which records are asked for one by one.
+// asked is a store that records which records are read one by one.
 type asked struct {
 	store.Store
 	keys []store.Key
@@ -24,8 +24,8 @@ func (s *asked) Get(ctx context.Context, keys ...store.Key) ([]store.Record, err
 	return s.Store.Get(ctx, keys...)
 }
 
-// TestReconcileEndsMachinesThatNoRecordSpeaksFor, asking only for records that its look at the jobs has not shown.
-func TestReconcileEndsMachinesThatNoRecordSpeaksFor(t *testing.T) {
+// TestReconcileTerminatesMachinesWithoutRecord: it reads only records that its pass over the jobs has not loaded.
+func TestReconcileTerminatesMachinesWithoutRecord(t *testing.T) {
 	p := newPorch(t, "{a: {run: x}, b: {run: x}}", nil)
 	var at *shelf
 	for _, c := range p.cloud {
@@ -47,10 +47,10 @@ func TestReconcileEndsMachinesThatNoRecordSpeaksFor(t *testing.T) {
 		live += len(c.clusters)
 	}
 	if _, there := at.clusters[ghost]; there || live != 2 {
-		t.Errorf("%d clusters live; the one without a record does: %v", live, there)
+		t.Errorf("%d clusters live; the one without a record lives: %v", live, there)
 	}
 	clusters := slices.DeleteFunc(look.keys, func(k store.Key) bool { return !strings.HasPrefix(k.Sort, "cluster#") })
 	if len(clusters) != 1 {
-		t.Errorf("beside what its look at the jobs has shown it asks for %v", clusters)
+		t.Errorf("in addition to its pass over the jobs it reads %v", clusters)
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// eachFile calls do with what each task brings along or reads, and the field that says so, until one fails.
+// eachFile calls do for each pack and input of each task, with the field that names it, until a call fails.
 func eachFile(spec *dag.Job, do func(task int, field, uri string) error) error {
 	for i := range spec.Tasks {
 		t := &spec.Tasks[i]
@@ -43,11 +43,11 @@ func eachFile(spec *dag.Job, do func(task int, field, uri string) error) error {
 	return nil
 }
 
-// checkCode refuses a job that names a pack that is not complete, or a path that only whoever wrote it can follow.
+// checkCode refuses a job that names an incomplete pack, or a path that exists only on its author's computer.
 func (b *Users) checkCode(ctx context.Context, spec *dag.Job) error {
 	for i := range spec.Tasks {
 		if spec.Tasks[i].Repository != nil {
-			return spec.ErrorAt(i, dag.OfFiles, "workdir", "a git repository is cloned by whoever hands the job in",
+			return spec.ErrorAt(i, dag.OfFiles, "workdir", "the client must clone a git repository before it submits the job",
 				"`tradewind submit` does")
 		}
 	}
@@ -58,8 +58,8 @@ func (b *Users) checkCode(ctx context.Context, spec *dag.Job) error {
 			if strings.Contains(uri, "://") || filepath.IsAbs(uri) {
 				return nil
 			}
-			return refuse(fmt.Sprintf("%q is a path on the computer of whoever wrote it", uri),
-				"`tradewind submit` packs what lies there; or name a bucket")
+			return refuse(fmt.Sprintf("%q is a path on the submitter's own computer", uri),
+				"`tradewind submit` uploads the files there as a pack; or name a bucket")
 		}
 		if checked[uri] {
 			return nil
@@ -76,10 +76,10 @@ func (b *Users) checkCode(ctx context.Context, spec *dag.Job) error {
 	})
 }
 
-// keepAfter is how long a job is open before its packs are looked after: pieces are not removed until much later.
+// keepAfter is how long a job is open before its packs are renewed. Packs are removed only much later than that.
 const keepAfter = 7 * 24 * time.Hour
 
-// KeepPacks has the packs stay of all jobs that have been open for long. Hosts call it once a day.
+// KeepPacks renews the packs of all jobs that have been open for long. Hosts call it once a day.
 func (b *Functions) KeepPacks(ctx context.Context) error {
 	if b.ports.Packs == nil {
 		return nil
@@ -113,7 +113,7 @@ func (b *Functions) keepPacksOf(ctx context.Context, id string) error {
 		return err
 	}
 	var uris []string
-	_ = eachFile(spec, func(_ int, _, uri string) error { // which never fails
+	_ = eachFile(spec, func(_ int, _, uri string) error { // never fails
 		if pack.IsURI(uri) {
 			uris = append(uris, uri)
 		}

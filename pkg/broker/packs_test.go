@@ -19,7 +19,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store/mem"
 )
 
-// packs is a depot that has some packs, and remembers which were to stay.
+// packs is a depot that has some packs, and records which were renewed.
 type packs struct {
 	have   []string
 	broken error
@@ -57,7 +57,7 @@ tasks:
 	return spec
 }
 
-func TestAJobWhoseFilesNoMachineCouldGetIsRefused(t *testing.T) {
+func TestSubmitRejectsUnreachableFiles(t *testing.T) {
 	depot := &packs{have: []string{packed("code")}}
 	b := broker.New(record.DefaultConfig(), broker.Ports{Store: mem.New(), Now: time.Now, Packs: depot})
 	submit := func(workdir, input string) error {
@@ -66,8 +66,8 @@ func TestAJobWhoseFilesNoMachineCouldGetIsRefused(t *testing.T) {
 	}
 	for _, c := range [][3]string{
 		{packed("code"), packed("data"), packed("data") + ": the pack is not complete"},
-		{"code", packed("code"), `"code" is a path on the computer of whoever wrote it`},
-		{packed("code"), "~/data", `"~/data" is a path on the computer of whoever wrote it`},
+		{"code", packed("code"), `"code" is a path on the submitter's own computer`},
+		{packed("code"), "~/data", `"~/data" is a path on the submitter's own computer`},
 	} {
 		var bad *dag.Error
 		if err := submit(c[0], c[1]); !errors.As(err, &bad) || bad.Line != 4 || bad.Reason != c[2] {
@@ -83,12 +83,12 @@ func TestAJobWhoseFilesNoMachineCouldGetIsRefused(t *testing.T) {
 	depot.broken = errors.New("the store is away")
 	var bad *dag.Error
 	if err := submit(packed("code"), packed("code")); !errors.Is(err, depot.broken) || errors.As(err, &bad) {
-		t.Errorf("what passes is taken for the file's fault: %v", err)
+		t.Errorf("a temporary failure is reported as the file's fault: %v", err)
 	}
 }
 
-// TestPacksOfJobsThatAreOpenForLongStay, of no others: those are young.
-func TestPacksOfJobsThatAreOpenForLongStay(t *testing.T) {
+// TestKeepPacksRenewsPacksOfOldOpenJobs: packs of young jobs are not renewed.
+func TestKeepPacksRenewsPacksOfOldOpenJobs(t *testing.T) {
 	depot := &packs{have: []string{packed("old"), packed("data"), packed("new")}}
 	now := time.Now()
 	b := broker.New(record.DefaultConfig(), broker.Ports{Store: mem.New(), Now: func() time.Time { return now }, Packs: depot})
@@ -106,11 +106,11 @@ func TestPacksOfJobsThatAreOpenForLongStay(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := []string{packed("old"), packed("data")}; !slices.Equal(depot.stayed, want) {
-		t.Errorf("stayed %q", depot.stayed)
+		t.Errorf("renewed %q", depot.stayed)
 	}
 }
 
-// beside is a DAG bucket with one file, which cannot be settled.
+// beside is a DAG bucket with one file, whose relative paths cannot be resolved.
 type beside struct{ body string }
 
 func (o beside) Open(context.Context, events.ObjectCreated) (body io.ReadCloser, tag string, err error) {
@@ -121,7 +121,7 @@ func (beside) Settle(_ context.Context, _, _ string, spec *dag.Job) error {
 	return spec.ErrorAt(0, dag.OfFiles, "workdir", "there is none", "")
 }
 
-func TestAFileInTheBucketWhoseFilesAreMissingIsRejectedWithItsLine(t *testing.T) {
+func TestDAGFileWithMissingPacksIsRejectedWithLine(t *testing.T) {
 	store := mem.New()
 	b := broker.New(record.DefaultConfig(), broker.Ports{
 		Store: store, Now: time.Now, Objects: beside{"apiVersion: tradewind/v1\nname: x\ntasks: {a: {run: ls}}\n"},
@@ -136,7 +136,7 @@ func TestAFileInTheBucketWhoseFilesAreMissingIsRejectedWithItsLine(t *testing.T)
 	}
 }
 
-// written is a DAG bucket with one file, of that tag.
+// written is a DAG bucket with one file with the given tag.
 type written struct{ body, tag string }
 
 func (o *written) Open(context.Context, events.ObjectCreated) (body io.ReadCloser, tag string, err error) {
@@ -145,9 +145,9 @@ func (o *written) Open(context.Context, events.ObjectCreated) (body io.ReadClose
 
 func (*written) Settle(context.Context, string, string, *dag.Job) error { return nil }
 
-// TestAFileThatIsWrittenTwiceIsOneJob where both events read what was written last; and another one when it is written
-// anew.
-func TestAFileThatIsWrittenTwiceIsOneJob(t *testing.T) {
+// TestRewrittenDAGFileIsOneJob: if both events read the last content, it is one job. A file with new content is another
+// job.
+func TestRewrittenDAGFileIsOneJob(t *testing.T) {
 	file := &written{"apiVersion: tradewind/v1\nname: x\ntasks: {a: {run: ls}}\n", "second"}
 	b := broker.New(record.DefaultConfig(), broker.Ports{Store: mem.New(), Now: time.Now, Objects: file})
 	told := func(tag string) int {
@@ -165,9 +165,9 @@ func TestAFileThatIsWrittenTwiceIsOneJob(t *testing.T) {
 		t.Errorf("%d jobs when each event was read, want 1", n)
 	}
 	if file.tag = "third"; told("third") != 2 {
-		t.Error("what is written anew is no other job")
+		t.Error("new content is not another job")
 	}
 	if file.tag = ""; told("fourth") != 3 {
-		t.Error("of a store that tells no tag what is told anew is no other job")
+		t.Error("in a store without tags, a new announcement is not another job")
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
 )
 
-// drawPolicy draws the file of a policy that a broker may follow.
+// drawPolicy draws a policy file that a broker accepts.
 func drawPolicy(t *rapid.T) *scheduler.Policy {
 	var b strings.Builder
 	actions := []string{"allocate"}
@@ -51,8 +51,8 @@ func drawPolicy(t *rapid.T) *scheduler.Policy {
 	return p
 }
 
-// TestNoPolicyBreaksAQuotaOrAGang follows random policies over random trees of queues.
-func TestNoPolicyBreaksAQuotaOrAGang(t *testing.T) {
+// TestPoliciesRespectQuotasAndGangs uses random policies on random trees of queues.
+func TestPoliciesRespectQuotasAndGangs(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := newBench(t)
 		policy := drawPolicy(rt)
@@ -94,7 +94,7 @@ func TestNoPolicyBreaksAQuotaOrAGang(t *testing.T) {
 	})
 }
 
-const gangPrefix = "g" // of the names of tasks in gangs
+const gangPrefix = "g" // prefix of the names of tasks in gangs
 
 func checkQuotas(t *rapid.T, w *bench) {
 	queues, err := w.b.Views.Queues(context.Background())
@@ -114,7 +114,7 @@ func checkQuotas(t *rapid.T, w *bench) {
 			t.Errorf("queue %s: %d running of %d, %g vCPUs of %g", q.Name, running, q.MaxRunning, vcpu, q.MaxVCPU)
 		}
 		if q.MaxVCPU > 0 && all <= q.MaxVCPU && vcpu+kept > q.MaxVCPU {
-			t.Errorf("queue %s: %g vCPUs are in use and %g are guaranteed besides, of %g", q.Name, vcpu, kept, q.MaxVCPU)
+			t.Errorf("queue %s: %g vCPUs are in use and %g more are guaranteed, of %g", q.Name, vcpu, kept, q.MaxVCPU)
 		}
 	}
 }

@@ -15,8 +15,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
 
-// TestParallelSessionsTakeEachMachineOnce has eight schedule functions place the tasks of many queues on few machines at once. Each knows the machines as they
-// were at its first look, for the clock stands: who comes second finds that out as he commits.
+// TestParallelSessionsTakeEachMachineOnce runs eight schedule functions at once, which place the tasks of many queues
+// on few machines. The clock stands still, so each function keeps its first view of the machines: one that comes
+// second detects the conflict at its commit.
 func TestParallelSessionsTakeEachMachineOnce(t *testing.T) {
 	w := newBench(t)
 	ctx := context.Background()
@@ -70,7 +71,7 @@ func TestParallelSessionsTakeEachMachineOnce(t *testing.T) {
 	}
 }
 
-// readyTasks submits jobs of one task each, each to a queue of its own, and returns the events that announce the tasks.
+// readyTasks submits jobs of one task each, each to its own queue, and returns the events that announce the tasks.
 func (w *bench) readyTasks(n int) []events.Event {
 	w.t.Helper()
 	ctx := context.Background()

@@ -24,34 +24,35 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
 
-// TestPoolStories plays the files of testdata/pools, each a broker with pools whose machines ask what to run when they are told to. The commands:
+// TestPoolStories runs the files of testdata/pools, each a broker with pools whose machines ask what to run when a
+// command makes them. The commands:
 //
 //	pool NAME [place=P] [usd=F] [partitions=N]
 //	policy                      sessions follow the one below
 //	machine POOL/ID cpus=F mem=F [accelerators=NAME:N] [type=T] [arch=A] [rack=R] [window=W]    it joins
-//	queue NAME month=USD        it may cost so much in a month
+//	queue NAME month=USD        it may cost this much in a month
 //	submit                      the job below
 //	sync [POOL/ID...]           machines ask what to run and obey; those that vanished do not
-//	vanish POOL/ID              nothing more is heard of it
+//	vanish POOL/ID              it is never heard of again
 //	leave POOL/ID               its process is about to end
 //	break POOL/ID               agents cannot be started there
-//	fail POOL/ID                its agents end without a word to the broker
+//	fail POOL/ID                its agents end without a report to the broker
 //	finish TASK                 its agents succeed
 //	save TASK                   they save a checkpoint
 //	drain POOL[/ID] [now|undo]
 //	remove POOL[/ID]
-//	advance D                   time passes; agents that run are heard of
+//	advance D                   time passes; running agents send signs of life
 //	reconcile
 //	status                      the tasks of the job
 //	pools                       machines, and what they hold
 //	explain
 //	why                         why it waits
-//	use NAME                    the job is the one of that name, which was submitted before
+//	use NAME                    continue with the job of this name, which was submitted before
 func TestPoolStories(t *testing.T) {
 	datadriven.Walk(t, filepath.Join("testdata", "pools"), func(t *testing.T, path string) {
 		s := &yard{bench: newBench(t), machines: map[string]*yardMachine{}}
 		ports := s.b.Ports()
-		ports.Planner = struct{ broker.Planner }{ports.Planner} // which can do nothing but plan
+		ports.Planner = struct{ broker.Planner }{ports.Planner} // which has no method except those of the interface
 		s.b = broker.New(record.DefaultConfig(), ports)
 		datadriven.RunTest(t, path, s.command)
 	})
@@ -211,7 +212,7 @@ func (s *yard) sync(d *datadriven.TestData) error {
 	return nil
 }
 
-// syncOne has a machine ask what to run, and do it.
+// syncOne makes a machine ask what to run, and run it.
 func (s *yard) syncOne(m *yardMachine) error {
 	m.report.Running = m.report.Running[:0]
 	for ref, a := range m.agents {
@@ -244,7 +245,7 @@ func (s *yard) syncOne(m *yardMachine) error {
 	return nil
 }
 
-// obey starts an agent that is not there yet, and has one that is ask for its work.
+// obey starts an agent that does not run yet; a running one asks for its work.
 func (s *yard) obey(m *yardMachine, c wire.PoolOrder) {
 	a := m.agents[c.PoolAgent]
 	if a == nil {
@@ -332,7 +333,7 @@ func (s *yard) spoil(d *datadriven.TestData) error {
 	return nil
 }
 
-// crash ends the agents of a machine without a word.
+// crash ends the agents of a machine without a report.
 func (s *yard) crash(d *datadriven.TestData) error {
 	m := s.machines[d.CmdArgs[0].Key]
 	for ref, a := range m.agents {
@@ -346,7 +347,7 @@ func (s *yard) finish(d *datadriven.TestData) error {
 	for _, name := range slices.Sorted(maps.Keys(s.machines)) {
 		for ref, a := range s.machines[name].agents {
 			if !a.over && s.taskOf(ref.Cluster) == d.CmdArgs[0].Key {
-				if _, named := words(d); named["keeps"] != "" { // it fails, and what it has left is kept
+				if _, named := words(d); named["keeps"] != "" { // it fails, and its machines are kept
 					keep, _ := time.ParseDuration(named["keeps"])
 					s.say(a, wire.Report{Event: wire.Failed, ExitCode: 3, Message: "sorry", Keep: keep})
 					continue
@@ -359,7 +360,7 @@ func (s *yard) finish(d *datadriven.TestData) error {
 	return nil
 }
 
-// save has the agents of a task save a checkpoint.
+// save makes the agents of a task save a checkpoint.
 func (s *yard) save(d *datadriven.TestData) error {
 	for _, name := range slices.Sorted(maps.Keys(s.machines)) {
 		for ref, a := range s.machines[name].agents {

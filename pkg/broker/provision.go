@@ -15,20 +15,19 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// provision buys capacity for admitted tasks and frees what is no longer needed (paper, section
-// Provisioner).
+// provision buys capacity for admitted tasks and releases what is no longer needed (paper, section Provisioner).
 func (b *Functions) provision(ctx context.Context, e events.Event) error {
 	switch data := e.Data.(type) {
 	case events.TaskAdmitted:
 		return b.buy(ctx, e.ID, data)
 	case events.TaskSucceeded:
 		if data.Cluster == "" {
-			return nil // the work of its gang was done before it had one
+			return nil // the work of its gang was done before it got a cluster
 		}
 		return b.release(ctx, e.ID, data.Cluster)
 	case events.TaskFailed:
 		if data.Cluster == "" {
-			return nil // it never had one
+			return nil // it never had a cluster
 		}
 		if kept, err := b.kept(ctx, data.Cluster); err != nil || kept {
 			return err
@@ -45,8 +44,8 @@ func (b *Functions) provision(ctx context.Context, e events.Event) error {
 	}
 }
 
-// buy commits the intent, asks the cloud, and commits the outcome. A crash between is made good by the event's
-// redelivery, or by reconcile: the cluster's name makes a second launch the same launch.
+// buy commits the intent, calls the cloud, and commits the outcome. After a crash in between, the event's redelivery or
+// reconcile finishes it: the cluster's name makes a second launch the same launch.
 func (b *Functions) buy(ctx context.Context, cause string, e events.TaskAdmitted) error {
 	var intent attempt.Buying
 	proceed := false
@@ -66,7 +65,7 @@ func (b *Functions) buy(ctx context.Context, cause string, e events.TaskAdmitted
 	if err != nil || !proceed {
 		return err
 	}
-	if intent.Cluster.Tries >= b.cfg.LaunchTries { // given up, but for a crash
+	if intent.Cluster.Tries >= b.cfg.LaunchTries { // all tries failed, but a crash came before the refusal
 		return b.refused(ctx, cause, e, attempt.Refusal(intent.Cluster))
 	}
 	spec, err := b.launchSpec(intent)
@@ -75,19 +74,19 @@ func (b *Functions) buy(ctx context.Context, cause string, e events.TaskAdmitted
 	}
 	var machines []cloud.Machine
 	launchErr := buckets.Keeper{Txns: b.txns, Data: b.ports.Data}.Make(ctx, intent.Job.ID, intent.Spec)
-	if launchErr != nil && cloud.KindOf(launchErr) != cloud.Invalid { // it passes, and no place is to blame
+	if launchErr != nil && cloud.KindOf(launchErr) != cloud.Invalid { // temporary, and no location is to blame
 		return fmt.Errorf("%w: launch of %s: %w", errAgain, intent.Cluster.ID, launchErr)
 	}
 	if launchErr == nil {
 		machines, launchErr = b.launch(ctx, spec)
 	}
 	if launchErr != nil && ctx.Err() != nil {
-		return launchErr // we were stopped, not the cloud
+		return launchErr // our own context ended; the cloud did not fail
 	}
 	return b.bought(ctx, cause, e, intent, machines, launchErr)
 }
 
-// launch asks the offer's cloud for a cluster.
+// launch launches a cluster on the offer's cloud.
 func (b *Functions) launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Machine, error) {
 	c, ok := b.ports.Clouds[spec.Offer.Cloud]
 	if !ok {
@@ -101,14 +100,14 @@ func (b *Functions) launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.
 	return machines, err
 }
 
-// brief is a cloud's error in as many words as are kept.
+// brief is a cloud's error, cut to the length that is stored.
 type brief struct{ error }
 
 func (b brief) Error() string { return record.Words(b.error.Error()) }
 func (b brief) Unwrap() error { return b.error }
 
-// launchSpec asks for the machines of an intended cluster, each with a token of its own, which is good for its first
-// hello.
+// launchSpec returns the request for the machines of an intended cluster. Each machine gets its own token, which is
+// good for its first hello.
 func (b *Functions) launchSpec(st attempt.Buying) (cloud.LaunchSpec, error) {
 	spec := cloud.LaunchSpec{
 		Cluster: st.Cluster.ID, Offer: st.Cluster.Offer, Nodes: len(st.Cluster.Nodes),
@@ -123,7 +122,7 @@ func (b *Functions) launchSpec(st attempt.Buying) (cloud.LaunchSpec, error) {
 		spec.Image, spec.Container = r.Machine(), r.Container()
 	}
 	spec.Rules, spec.KnownBy = st.Rules()
-	// The times are the intent's, so that a repeated launch is the same to the letter.
+	// The times come from the intent, so that a repeated launch request is identical.
 	expires := st.Cluster.Intended.Add(b.cfg.TokenFor + 2*st.Spec.Time.For(st.Cluster.Offer.InstanceType,
 		st.Cluster.Offer.Accelerator, st.Cluster.Offer.AccelCount))
 	claims := wire.Claims{Job: st.Job.ID, Cluster: st.Cluster.ID, Expires: expires, Boot: true}
@@ -145,8 +144,8 @@ func (b *Functions) launchSpec(st attempt.Buying) (cloud.LaunchSpec, error) {
 // errAgain asks for the event to be delivered again after the queue's back-off.
 var errAgain = errors.New("broker: to be tried again")
 
-// bought commits the outcome of a launch. The last failure is counted before what may have been bought all the same is
-// terminated, because afterwards the cluster's name cannot be launched any more.
+// bought commits the outcome of a launch. It counts the last failure before machines that may have been bought after
+// all are terminated, because after that the cluster's name cannot be launched again.
 func (b *Functions) bought(ctx context.Context, cause string, e events.TaskAdmitted, intent attempt.Buying,
 	machines []cloud.Machine, launchErr error) error {
 	var refusal error
@@ -158,7 +157,7 @@ func (b *Functions) bought(ctx context.Context, cause string, e events.TaskAdmit
 		}
 		again, refusal = false, nil
 		if !st.Exists || st.Cluster.State != record.ClusterLaunching {
-			return record.ErrSkip // released by another
+			return record.ErrSkip // released by another process
 		}
 		if launchErr != nil {
 			var d record.Decision
@@ -168,7 +167,7 @@ func (b *Functions) bought(ctx context.Context, cause string, e events.TaskAdmit
 			return u.Apply(d)
 		}
 		if st.Cluster.Tries >= b.cfg.LaunchTries {
-			refusal = attempt.Refusal(st.Cluster) // given up by another, who takes back what was bought
+			refusal = attempt.Refusal(st.Cluster) // given up by another process, which ends what was bought
 			return record.ErrSkip
 		}
 		market, err := attempt.MarketOf(u, st.Attempt)
@@ -188,13 +187,13 @@ func (b *Functions) bought(ctx context.Context, cause string, e events.TaskAdmit
 	return nil
 }
 
-// refused ends an attempt that the cloud did not launch: what may have been bought all the same is terminated first,
-// then the location is blocked and the rest of the job planned anew.
+// refused ends an attempt that the cloud did not launch. It first terminates machines that may have been bought after
+// all; then the location is blocked and the rest of the job is replanned.
 func (b *Functions) refused(ctx context.Context, cause string, e events.TaskAdmitted, launchErr error) error {
 	id := record.ClusterID(e.Job, e.Task, e.Attempt)
 	kind := cloud.KindOf(launchErr)
-	// A cloud that takes no calls does not hold up failover: reconcile finds what it may have launched; but only on
-	// those that the deployment has.
+	// A cloud that refuses our calls does not delay failover: reconcile finds what it may have launched, but only on
+	// clouds that the deployment has.
 	err := b.terminate(ctx, id, launchErr)
 	if errors.Is(err, errNoCloud) || err != nil && kind != cloud.Auth && cloud.KindOf(err) != cloud.Auth {
 		return fmt.Errorf("%w: terminate %s after %w: %w", errAgain, id, launchErr, err)
@@ -208,7 +207,7 @@ func (b *Functions) refused(ctx context.Context, cause string, e events.TaskAdmi
 	})
 }
 
-// terminate ends a cluster that may have been bought unseen.
+// terminate ends a cluster that may have been bought without an answer.
 func (b *Functions) terminate(ctx context.Context, id string, refused error) error {
 	u := b.txns.NewUnit(ctx, events.FnProvision)
 	cl, found, err := book.Get[record.Cluster](u, record.ClusterKey(id))
@@ -218,11 +217,11 @@ func (b *Functions) terminate(ctx context.Context, id string, refused error) err
 	return b.end(ctx, cl)
 }
 
-// errNoCloud is of machines that nobody can end.
+// errNoCloud means that machines cannot be ended, because the deployment has no credentials for their cloud any more.
 var errNoCloud = errors.New("no credentials any more")
 
-// end has a cluster's cloud end it. What runs on one that the deployment no longer has is billed all the same: its
-// record stays until the cloud is there again.
+// end terminates a cluster on its cloud. If the deployment no longer has that cloud, its machines are still billed: the
+// cluster's record stays until the cloud is configured again.
 func (b *Functions) end(ctx context.Context, cl record.Cluster) error {
 	c, ok := b.ports.Clouds[cl.Offer.Cloud]
 	switch {
@@ -231,6 +230,6 @@ func (b *Functions) end(ctx context.Context, cl record.Cluster) error {
 	case b.ports.NoOthers:
 		return nil
 	}
-	return fmt.Errorf("%w for %s: its machines of %s may still run; deploy with it again", errNoCloud, cl.Offer.Cloud,
+	return fmt.Errorf("%w for %s: its machines of %s may still run; deploy with that cloud", errNoCloud, cl.Offer.Cloud,
 		cl.ID)
 }

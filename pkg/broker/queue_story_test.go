@@ -25,11 +25,11 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
 )
 
-// TestQueueStories plays the files of testdata/queues, each a broker with queues whose clouds launch what is not
-// refused.
+// TestQueueStories runs the files of testdata/queues, each a broker with queues whose clouds launch everything that is
+// not refused.
 func TestQueueStories(t *testing.T) { playStories(t, "queues") }
 
-// playStories plays the files of a folder of testdata. The commands:
+// playStories runs the files of a folder of testdata. The commands:
 //
 //	queue NAME [parent=Q] [weight=N] [month=USD] [vcpu=F] [running=N] [guaranteed=F] [deserved=F] [preempt] [closed]
 //	policy                              sessions follow the one below
@@ -37,16 +37,16 @@ func TestQueueStories(t *testing.T) { playStories(t, "queues") }
 //	cancel JOB
 //	suspend JOB|QUEUE [drain] | resume JOB|QUEUE    as ann, and as bob
 //	refuse TASK [KIND] | allow          clouds refuse to launch the task, for a kind of reason | none does
-//	up [JOB/TASK...]                    machines dial home, all or those of a task; those told to run do
+//	up [JOB/TASK...]                    machines say hello, all or those of a task; those commanded to run do
 //	poll                                agents obey: they run, or save what they have and stop
 //	finish JOB/TASK | fail JOB/TASK
 //	notice JOB/TASK | taken JOB/TASK    the cloud will take its machine in two minutes | has taken it
-//	prices FACTOR                       spot machines in use cost so many times what was planned
+//	prices FACTOR                       spot machines in use cost FACTOR times the planned price
 //	advance D
 //	reconcile
 //	status                              tasks, and what queues hold
-//	where JOB                           what is bought for each task, and what the job has cost
-//	explain JOB                         what became of it and why
+//	where JOB                           what is bought for each task, and the cost of the job
+//	explain JOB                         what happened to it and why
 //	why JOB                             why its tasks wait
 func playStories(t *testing.T, folder string) {
 	datadriven.Walk(t, filepath.Join("testdata", folder), func(t *testing.T, path string) {
@@ -58,7 +58,7 @@ func playStories(t *testing.T, folder string) {
 	})
 }
 
-// office is a broker with people who share quotas.
+// office is a broker with users who share quotas.
 type office struct {
 	*bench
 	names   []string // of jobs
@@ -85,7 +85,7 @@ func (s *office) printf(format string, args ...any) {
 	s.out.WriteString(strings.TrimRight(line, " ") + "\n")
 }
 
-// wait has a job wait, or a queue of that name, or go on.
+// wait suspends or resumes a job, or the queue of that name.
 func (s *office) wait(waits bool, name, key string, drain bool) error {
 	ctx, why := context.Background(), apitypes.Suspension{By: "ann", Reason: "the data is wrong", Drain: drain}
 	id, isJob := s.ids[name]
@@ -115,7 +115,7 @@ func (s *office) command(t *testing.T, d *datadriven.TestData) string {
 	var err error
 	switch d.Cmd {
 	case "queue":
-		s.now = s.now.Add(time.Second) // a change of its own
+		s.now = s.now.Add(time.Second) // make it a separate change
 		var most apitypes.Amounts
 		if usd := number(named["month"]); usd > 0 {
 			most = apitypes.Amounts{apitypes.USDPerMonth: usd}
@@ -216,7 +216,7 @@ func (s *office) submit(name string, named map[string]string, tasks string) erro
 	return nil
 }
 
-// clusters are those that clouds run, in the order of their names.
+// clusters returns those that clouds run, sorted by name.
 func (s *office) clusters() (ids []string) {
 	for _, c := range s.cloud {
 		for id := range c.clusters {
@@ -227,7 +227,7 @@ func (s *office) clusters() (ids []string) {
 	return ids
 }
 
-// taskOf names a cluster's task as stories do: JOB/TASK.
+// taskOf returns the name of a cluster's task in stories: JOB/TASK.
 func (s *office) taskOf(cluster string) string {
 	for name, id := range s.ids {
 		for i := range s.specs[name].Tasks {
@@ -258,7 +258,7 @@ func (s *office) up(only []string) {
 	s.poll()
 }
 
-// poll has agents do what they are told.
+// poll makes agents do what they are commanded to.
 func (s *office) poll() {
 	for _, id := range s.clusters() {
 		a := s.agents[id]
@@ -295,7 +295,7 @@ func resumed(a *wire.Assignment) string {
 	return ", from its checkpoint"
 }
 
-// saves says whether a cluster's task keeps checkpoints.
+// saves reports whether a cluster's task saves checkpoints.
 func (s *office) saves(cluster string) bool {
 	job, task, _ := strings.Cut(s.taskOf(cluster), "/")
 	for i := range s.specs[job].Tasks {

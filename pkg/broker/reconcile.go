@@ -20,14 +20,14 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// reconcile compares what is recorded with what runs, and sets going again whatever a crash, a lost message or a
-// cloud left half done. Every remedy is an event or an idempotent call, so that doing it needlessly does no harm.
+// reconcile compares the records with what runs, and repairs what a crash, a lost message or a cloud left unfinished.
+// Every remedy is an event or an idempotent call, so a needless one does no harm.
 func (b *Functions) reconcile(ctx context.Context, e events.Event) error {
 	data, ok := e.Data.(events.BrokerReconcile)
 	if !ok {
 		return unexpected(events.FnReconcile, e.Data)
 	}
-	// Machines first: whatever is listed was intended before, so one without a record now has been given up.
+	// List machines first: each listed machine was recorded before, so one without a record now has been given up.
 	machines, listErr := b.machines(ctx)
 	errs := []error{listErr}
 	known := map[string]bool{}
@@ -35,7 +35,7 @@ func (b *Functions) reconcile(ctx context.Context, e events.Event) error {
 	errs = append(errs, b.walk(ctx, events.FnReconcile, e.ID, data.After, goOn, func(u *unit.Unit, w *walked) error {
 		return b.reconcileJob(u, e.ID, w, machines, known)
 	}))
-	if data.After == "" { // what belongs to no job does not wait for all of them
+	if data.After == "" { // once in each run: what belongs to no job
 		errs = append(errs, b.orphans(ctx, machines, known), b.RemoveBuckets(ctx, e.ID),
 			b.ports.Store.Sweep(ctx, b.txns.Now()))
 	}
@@ -45,14 +45,14 @@ func (b *Functions) reconcile(ctx context.Context, e events.Event) error {
 	return nil
 }
 
-// RemoveBuckets removes the buckets that were made for jobs which have all ended. Reconcile does it, and so may a host
-// that is about to stop.
+// RemoveBuckets removes the buckets that were made for jobs, if all of those have ended. Reconcile calls it, and a host
+// that is about to stop may call it as well.
 func (b *Functions) RemoveBuckets(ctx context.Context, cause string) error {
 	return buckets.Keeper{Txns: b.txns, Data: b.ports.Data}.Remove(ctx, cause)
 }
 
-// leftToNext says of a cloud's failure that it is no reason to do all of it again at once: the next look comes by
-// itself, and an outage would only fill the dead letters.
+// leftToNext reports whether an error is a cloud's failure, and logs it. Such a failure does not make the event be
+// delivered again: the next reconcile comes anyway, and an outage would only fill the dead letters.
 func (b *Functions) leftToNext(err error) bool {
 	var c *cloud.Error
 	is := errors.As(err, &c)
@@ -82,7 +82,7 @@ func (b *Functions) machines(ctx context.Context) (attempt.Inventory, error) {
 	return all, errors.Join(errs...)
 }
 
-// orphans terminates machines that no record speaks for. The records of known clusters have been seen.
+// orphans terminates machines without a record. The clusters in known have records.
 func (b *Functions) orphans(ctx context.Context, machines attempt.Inventory, known map[string]bool) error {
 	var errs []error
 	u := b.txns.NewUnit(ctx, events.FnReconcile)
@@ -99,7 +99,7 @@ func (b *Functions) orphans(ctx context.Context, machines attempt.Inventory, kno
 		for i, id := range ids {
 			_, found, err := book.Get[record.Cluster](u, keys[i])
 			if err == nil && !found {
-				b.log.Warn("terminating machines that no record speaks for", "cloud", name, "cluster", id)
+				b.log.Warn("terminating machines without a record", "cloud", name, "cluster", id)
 				err = b.ports.Clouds[name].Terminate(ctx, id)
 			}
 			errs = append(errs, err)
@@ -108,8 +108,8 @@ func (b *Functions) orphans(ctx context.Context, machines attempt.Inventory, kno
 	return errors.Join(errs...)
 }
 
-// reconcileJob looks after one job and its clusters. Of one that merely waits nothing more is read, and nothing told:
-// its queue is noted. The clusters that it has are noted as known.
+// reconcileJob checks one job and its clusters, and adds the clusters to known. For a job that only waits in its
+// queue it reads nothing more and emits nothing: it marks the queue for a session.
 func (b *Functions) reconcileJob(u *unit.Unit, cause string, w *walked, machines attempt.Inventory,
 	known map[string]bool) error {
 	var errs []error
@@ -126,7 +126,7 @@ func (b *Functions) reconcileJob(u *unit.Unit, cause string, w *walked, machines
 	}
 	w.wake, w.rest = w.waits() || w.job.Serves, w.mayRest(u.Now)
 	if w.ledger.Outstanding == 0 {
-		return errors.Join(errs...) // a cluster is outstanding from before it is intended until after it is gone
+		return errors.Join(errs...) // a cluster is counted from before its intent until after it is gone
 	}
 	clusters, err := book.List[record.Cluster](u, record.JobPart(w.job.ID), record.ClusterPrefix, 0)
 	errs = append(errs, err)
@@ -144,7 +144,7 @@ func (b *Functions) reconcileJob(u *unit.Unit, cause string, w *walked, machines
 	return errors.Join(errs...)
 }
 
-// decideNudge sets a job going again that waits for a time, or for an event that must have been given up.
+// decideNudge restarts a job that waits for a time, or for an event that must have been lost.
 func decideNudge(w *walked, cfg record.Config, now time.Time) (d record.Decision) {
 	job := w.job
 	switch job.State {
@@ -161,7 +161,7 @@ func decideNudge(w *walked, cfg record.Config, now time.Time) (d record.Decision
 			d.Emit(events.DAGPlanned{Job: job.ID, Plan: job.Plan.Version, Status: "again"})
 		}
 	case apitypes.JobRunning:
-		if w.idle() && !w.waits() { // nothing is announced, nor is anything under way that would have it announced
+		if w.idle() && !w.waits() { // nothing is announced, and nothing is running that would announce a task
 			d.Emit(events.DAGAdvance{Job: job.ID})
 		}
 	case apitypes.JobEnding:
@@ -172,7 +172,7 @@ func decideNudge(w *walked, cfg record.Config, now time.Time) (d record.Decision
 	return d
 }
 
-// neverCame has others not be sent to where a cluster never came up.
+// neverCame blocks the location, or blames the pool's machine, of a cluster that never came up.
 func (b *Functions) neverCame(u *unit.Unit, cl record.Cluster, d *record.Decision) error {
 	if cl.Assigned() {
 		return b.pools.Blame(u, cl)
@@ -180,7 +180,7 @@ func (b *Functions) neverCame(u *unit.Unit, cl record.Cluster, d *record.Decisio
 	return keepOff(u, b.cfg, cl, d, attempt.UnheardBlock)
 }
 
-// treat diagnoses a cluster again within a unit, and acts on it.
+// treat diagnoses a cluster again within a unit, and applies the remedy.
 func (b *Functions) treat(ctx context.Context, cause, id string, machines attempt.Inventory) error {
 	return b.txns.Transact(ctx, events.FnReconcile, cause+"/"+id, false, func(u *unit.Unit) error {
 		l, found, err := attempt.LoadLosing(u, id)
@@ -201,7 +201,7 @@ func (b *Functions) treat(ctx context.Context, cause, id string, machines attemp
 			}
 			return u.Apply(d)
 		}
-		if l.Attempt.Monthly { // its queue's record is written by schedule alone
+		if l.Attempt.Monthly { // only schedule writes its queue's record
 			return u.Emit(events.LeaseDue{Cluster: id, Job: l.Job.ID, Queue: l.Job.Queue})
 		}
 		ledger, _, err := book.Get[record.Ledger](u, record.LedgerKey(l.Job.ID))

@@ -16,7 +16,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// metered is a store that counts requests, as one counts that takes a hundred keys or a megabyte at once.
+// metered is a store that counts requests as a store does that takes a hundred keys or a megabyte at once.
 type metered struct {
 	store.Store
 	requests, records int
@@ -35,12 +35,12 @@ func (s *metered) Query(ctx context.Context, partition, prefix string, page stor
 	return records, more, err
 }
 
-// maxAnswer is what a function on AWS can answer with.
+// maxAnswer is the maximum size of a function's answer on AWS.
 const maxAnswer = 4 << 20
 
-// TestAReduceOverTenThousandTasksIsAnsweredAtOnce: the hello of a task with so many parents reads them together, and
-// what it is told fits an answer even where names are as long as can be.
-func TestAReduceOverTenThousandTasksIsAnsweredAtOnce(t *testing.T) {
+// TestReduceOverTenThousandParentsIsFast: the hello of a task with ten thousand parents reads them together, and its
+// answer fits a response even if names have the maximum length.
+func TestReduceOverTenThousandParentsIsFast(t *testing.T) {
 	const parents = 10_000
 	name := func(i int) string { return fmt.Sprintf("part-%05d-%s", i, strings.Repeat("n", 128-11)) }
 	p := &porch{bench: newBench(t)}
@@ -76,7 +76,7 @@ func TestAReduceOverTenThousandTasksIsAnsweredAtOnce(t *testing.T) {
 	b := broker.New(record.DefaultConfig(), ports)
 	w := hello(t, b, p.claims(parents, 0))
 	if w.Command != wire.Run || len(w.Assignment.Parents) != parents {
-		t.Fatalf("it is told %q and of %d parents", w.Command, len(w.Assignment.Parents))
+		t.Fatalf("got command %q with %d parents", w.Command, len(w.Assignment.Parents))
 	}
 	answer, err := json.Marshal(w)
 	if err != nil || len(answer) > maxAnswer {

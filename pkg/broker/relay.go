@@ -2,5 +2,5 @@ package broker
 
 import "context"
 
-// Relay publishes what is in the outbox, up to a batch, and returns how many events it published: see outbox.Relay.
+// Relay publishes up to a batch of events from the outbox, and returns how many it published: see outbox.Relay.
 func (b *Functions) Relay(ctx context.Context) (int, error) { return b.relay.Once(ctx) }

@@ -12,8 +12,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
 )
 
-// release terminates a cluster and tells what it cost: intent, act, outcome. It may be asked any number of times. The
-// record of the cluster goes when schedule has booked that.
+// release terminates a cluster and emits what it cost: intent, act, outcome. It may be called any number of times. The
+// cluster's record is removed when schedule has booked the cost.
 func (b *Functions) release(ctx context.Context, cause, id string) error {
 	var cl record.Cluster
 	err := b.txns.Transact(ctx, events.FnProvision, cause+"/release", false, func(u *unit.Unit) error {
@@ -24,7 +24,7 @@ func (b *Functions) release(ctx context.Context, cause, id string) error {
 			return record.OrSkip(err)
 		}
 		if cl.Released() && cl.State != record.ClusterLaunching {
-			return record.ErrSkip // one whose launch is under way is decided all the same: its machines come to nobody
+			return record.ErrSkip // but a launch in progress is decided: nothing else would end its machines
 		}
 		return u.Apply(attempt.DecideReleasing(&cl, u.Now))
 	})
@@ -34,7 +34,7 @@ func (b *Functions) release(ctx context.Context, cause, id string) error {
 	if err := b.end(ctx, cl); err != nil {
 		return fmt.Errorf("%w: terminate %s: %w", errAgain, id, err)
 	}
-	gone := b.txns.Now() // no later: machines that are gone cost nothing, however long their store takes
+	gone := b.txns.Now() // taken here: machines that are gone cost nothing, however long the store takes
 	if err := b.uploads.End(ctx, id); err != nil {
 		return err
 	}
@@ -47,21 +47,21 @@ func (b *Functions) release(ctx context.Context, cause, id string) error {
 	})
 }
 
-// kept says whether a cluster is kept though its task has failed: it is released when that time is over.
+// kept reports whether a cluster is kept although its task has failed. It is released when that time ends.
 func (b *Functions) kept(ctx context.Context, id string) (bool, error) {
 	u := b.txns.NewUnit(ctx, events.FnProvision)
 	cl, _, err := book.Get[record.Cluster](u, record.ClusterKey(id))
 	return cl.Kept(u.Now), err
 }
 
-// releaseJob frees every cluster of an ending job, but those that are kept of one that has failed by itself.
+// releaseJob releases every cluster of an ending job, except kept clusters if the job has failed (was not cancelled).
 func (b *Functions) releaseJob(ctx context.Context, cause string, e events.DAGEnding) error {
 	u := b.txns.NewUnit(ctx, events.FnProvision)
 	clusters, err := book.List[record.Cluster](u, record.JobPart(e.Job), record.ClusterPrefix, 0)
 	if err != nil {
 		return err
 	}
-	// One event each, so that one cloud's failure does not hold up the others.
+	// One event each, so that one cloud's failure does not delay the others.
 	for len(clusters) > 0 {
 		n := min(len(clusters), unit.Full)
 		part := clusters[:n]

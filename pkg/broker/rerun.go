@@ -8,9 +8,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 )
 
-// Rerun submits a job again, as a new one: all of its tasks, with its deadline counted from now and its whole budget.
-// The same token is the same new job. It fails with ErrNotFound, and with a *dag.Error for what the job needs and is
-// there no more: the values of its secrets, which are kept only while it is open, or code that was brought along.
+// Rerun submits a job again as a new one: all of its tasks, with its deadline counted from now and its whole budget.
+// The same token returns the same new job. It fails with ErrNotFound, and with a *dag.Error if something that the job
+// needs no longer exists: the values of its secrets, which are kept only while it is open, or uploaded code.
 func (b *Users) Rerun(ctx context.Context, id, token string) (record.Job, error) {
 	u := b.txns.NewUnit(ctx, FnAPI)
 	job, err := view.LoadJob(u, id)

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// rooms are the packages of the broker, the lowest first: each may import those before it only.
+// rooms are the packages of the broker, lowest first: each may import only those before it.
 var rooms = []string{
 	"record", "fit", "book", "attempt", "life", "bid", "session", "unit", "history", "pool", "admission", "view", "serving",
 	"buckets", "planner", "inputs", "outbox", ".",
@@ -18,7 +18,7 @@ var rooms = []string{
 
 const root = "github.com/tradewind-broker/tradewind/pkg/broker"
 
-// importsOf lists what the files of a room import, without their tests.
+// importsOf lists the imports of a package's files, without its tests.
 func importsOf(t *testing.T, room string) []string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(room, "*.go"))
@@ -45,7 +45,7 @@ func importsOf(t *testing.T, room string) []string {
 	return out
 }
 
-func TestImportsBetweenRoomsGoDown(t *testing.T) {
+func TestImportsFollowLayers(t *testing.T) {
 	for i, room := range rooms {
 		for _, path := range importsOf(t, room) {
 			below, inside := strings.CutPrefix(path, root)
@@ -57,15 +57,15 @@ func TestImportsBetweenRoomsGoDown(t *testing.T) {
 				below = "."
 			}
 			if at := slices.Index(rooms, below); at < 0 || at >= i {
-				t.Errorf("%s imports %s, which does not lie below it", room, path)
+				t.Errorf("%s imports %s, which is not below it", room, path)
 			}
 		}
 	}
 }
 
-// What is decided on attempts, on jobs and in sessions is a function of records and a moment: the packages have no way to read a
-// store, to wait, or to ask for the time.
-func TestDecisionsReachNothingOutside(t *testing.T) {
+// Decisions on attempts, jobs and sessions are functions of records and a moment: these packages have no way to read
+// a store, to wait, or to read a clock.
+func TestDecisionPackagesImportNoIO(t *testing.T) {
 	outside := []string{
 		"context", "os", "net/http", "math/rand", "math/rand/v2", "sync",
 		"github.com/tradewind-broker/tradewind/pkg/store", "github.com/tradewind-broker/tradewind/pkg/clock",

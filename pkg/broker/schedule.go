@@ -12,10 +12,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
 )
 
-// schedule admits waiting tasks in sessions of pkg/scheduler over a tree of queues, as far as quotas and the job's
-// budget go. Any number of it run at once: what they share are the records of queues, and two that admit to the same
-// quota conflict at the commit. It alone writes queues, with reconcile the ledgers, and with tick the markets: all that
-// many attempts share is written by what handles their events in batches.
+// schedule admits waiting tasks in sessions of pkg/scheduler over a tree of queues, within quotas and the job's budget.
+// Any number of invocations run at once: they share only the records of queues, and two that admit to the same quota
+// conflict at the commit. Only schedule writes queues, only it and reconcile write ledgers, and only it and tick write
+// markets. So the records that many attempts share are written by functions that handle events in batches.
 func (b *Functions) schedule(u *unit.Unit, event events.Event) error {
 	switch e := event.Data.(type) {
 	case events.TaskReady:
@@ -29,7 +29,7 @@ func (b *Functions) schedule(u *unit.Unit, event events.Event) error {
 		if err != nil || !found {
 			return record.OrSkip(err)
 		}
-		b.sessionLater(u, job.Queue) // it admits what waited for the plan, or drops what still waits
+		b.sessionLater(u, job.Queue) // admits what waited for the plan, or drops what still waits
 		if is[events.DAGPlanned](e) {
 			return nil
 		}
@@ -49,7 +49,7 @@ func (b *Functions) schedule(u *unit.Unit, event events.Event) error {
 	}
 }
 
-// enqueue puts a task in its queue that is ready since a moment: what it waited for its event it has waited.
+// enqueue puts a ready task in its queue. since is the event's time: waiting for the event counts as waiting.
 func (b *Functions) enqueue(u *unit.Unit, e events.TaskReady, since time.Time) error {
 	job, found, err := book.Get[record.Job](u, record.JobKey(e.Job))
 	if err != nil || !found {
@@ -78,7 +78,7 @@ func (b *Functions) enqueue(u *unit.Unit, e events.TaskReady, since time.Time) e
 			task.ReadyAt = since
 		}
 	}
-	// Known to be absent, the entry need neither be written nor removed where this session admits the task.
+	// If the entry is known to be absent, it need neither be written nor removed if this session admits the task.
 	if err := u.Preload(record.WaitKey(job.Queue, record.WaitingOf(job, task))); err != nil {
 		return err
 	}
@@ -89,11 +89,11 @@ func (b *Functions) enqueue(u *unit.Unit, e events.TaskReady, since time.Time) e
 	return u.Apply(d)
 }
 
-// settle takes back what an attempt held and books what it cost.
+// settle returns what an attempt held to its queue, and books its cost.
 func (b *Functions) settle(u *unit.Unit, e events.CapacityFreed) error {
 	b.sessionLater(u, e.Queue)
 	if e.Job == "" {
-		return nil // only an invitation to look at the queue again
+		return nil // only asks for another look at the queue
 	}
 	made, err := b.givenBack(u, &e)
 	if err != nil {
@@ -123,12 +123,12 @@ func (b *Functions) settle(u *unit.Unit, e events.CapacityFreed) error {
 	return u.Apply(decideObserved(market, e))
 }
 
-// extend has an attempt go on that takes longer than what is set aside for it lasts, or stops it, by what its job's
-// budget and the month's of its queue have left.
+// extend lets an attempt continue that has outlasted the money reserved for it, or stops it, depending on the remaining
+// budget of its job and the remaining monthly budget of its queue.
 func (b *Functions) extend(u *unit.Unit, e events.LeaseDue) error {
 	l, ok, err := attempt.LoadLosing(u, e.Cluster)
 	if err != nil || !ok || attempt.Diagnose(l.Cluster, b.cfg, attempt.Inventory{}, u.Now) != attempt.RemedyLease {
-		return record.OrSkip(err) // it was extended, or is over
+		return record.OrSkip(err) // it was extended, or has ended
 	}
 	ledger, _, err := book.Get[record.Ledger](u, record.LedgerKey(e.Job))
 	if err != nil {
@@ -149,8 +149,8 @@ func (b *Functions) extend(u *unit.Unit, e events.LeaseDue) error {
 	return u.Apply(d)
 }
 
-// givenBack is the attempt that gives back what it held, whose cluster's record, if it had one, goes with it. It fails
-// with ErrSkip for one that was settled before.
+// givenBack returns the attempt that gives back what it held, and removes its cluster's record, if any. It fails with
+// ErrSkip for an attempt that is already settled.
 func (b *Functions) givenBack(u *unit.Unit, e *events.CapacityFreed) (apitypes.Attempt, error) {
 	if e.Cluster == "" {
 		made, _, err := book.Get[apitypes.Attempt](u, record.AttemptKey(e.Job, e.Task, e.Attempt))
@@ -164,7 +164,7 @@ func (b *Functions) givenBack(u *unit.Unit, e *events.CapacityFreed) (apitypes.A
 	return made, u.Apply(attempt.DecideGone(cl, made, e.USD, u.Now))
 }
 
-// decideObserved learns from what became of an attempt on a spot market.
+// decideObserved updates a spot market's record with the outcome of an attempt.
 func decideObserved(m record.MarketRecord, e events.CapacityFreed) (d record.Decision) {
 	m.Offer = e.Spot
 	m.Hours += e.Hours
@@ -197,16 +197,16 @@ func decideSettle(queue apitypes.Queue, job record.Job, ledger record.Ledger, ma
 	ledger.VCPU = max(ledger.VCPU-e.VCPU, 0)
 	ledger.Hold = ledger.Hold.Minus(made.Hold)
 	if ledger.Outstanding == 0 {
-		ledger.ReservedUSD, ledger.VCPU, ledger.Hold = 0, 0, nil // what rounding left
+		ledger.ReservedUSD, ledger.VCPU, ledger.Hold = 0, 0, nil // remove rounding errors
 	}
 	d := decideSettled(job, ledger)
-	d.Hold(record.JobKey(job.ID)) // either this sees that the job is ending, or its end sees this
+	d.Hold(record.JobKey(job.ID)) // either this sees that the job is ending, or the job's end sees this
 	d.Put(record.QueueKey(queue.Name), queue)
 	d.Put(record.LedgerKey(job.ID), ledger)
 	return d
 }
 
-// decideSettled tells that an ending job has no attempt left that holds anything.
+// decideSettled emits DAGSettled if the job is ending and no attempt of it holds anything any more.
 func decideSettled(job record.Job, ledger record.Ledger) record.Decision {
 	var d record.Decision
 	if job.State == apitypes.JobEnding && ledger.Outstanding == 0 {

@@ -12,13 +12,13 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/secret"
 )
 
-// Secrets seals what jobs keep to themselves, and opens it for their agents (pkg/secret).
+// Secrets encrypts the secrets of jobs, and decrypts them for their agents (pkg/secret).
 type Secrets interface {
 	Seal(ctx context.Context, job string, values map[string]string) ([]byte, error)
 	Open(ctx context.Context, job string, sealed []byte, names []string) (map[string]string, error)
 }
 
-// seal seals a job's secrets. It fails with a *dag.Error for one that cannot be had.
+// seal encrypts a job's secrets. It fails with a *dag.Error for a secret that is not available.
 func (b *Users) seal(ctx context.Context, id string, spec *dag.Job, values dag.SecretValues) ([]byte, error) {
 	if len(values) == 0 {
 		return nil, nil
@@ -31,18 +31,18 @@ func (b *Users) seal(ctx context.Context, id string, spec *dag.Job, values dag.S
 	switch {
 	case errors.As(err, &refused) && errors.Is(err, secret.ErrReference):
 		return nil, spec.SecretError(refused.Name, refused.Err.Error(), "")
-	case errors.As(err, &refused) && ctx.Err() == nil: // where it is kept could not be asked
+	case errors.As(err, &refused) && ctx.Err() == nil: // the secret manager could not be reached
 		return nil, spec.SecretError(refused.Name, "cannot be fetched: "+refused.Err.Error(),
-			"hand the job in again if that may pass, else look at what the broker logs in there with")
+			"submit the job again if the failure may be temporary; otherwise check the broker's credentials there")
 	case errors.Is(err, secret.ErrLarge):
 		return nil, spec.SecretError(spec.SecretNames()[0], err.Error(),
-			"encrypt what is large, and make its key the secret")
+			"encrypt the large value, and make its key the secret")
 	}
 	return sealed, err
 }
 
-// handOut opens the secrets of a task for its agent. One that cannot be had any more fails the task, in the words of
-// where it is kept.
+// handOut decrypts the secrets of a task for its agent. A secret that is no longer available fails the task, with the
+// secret manager's own message.
 func (b *Agents) handOut(u *unit.Unit, job record.Job, cl record.Cluster, t *dag.Task, a *wire.Assignment) error {
 	if len(t.Secrets) == 0 {
 		return nil
@@ -52,7 +52,7 @@ func (b *Agents) handOut(u *unit.Unit, job record.Job, cl record.Cluster, t *dag
 		return err
 	}
 	if !found || b.ports.Secrets == nil {
-		return record.ErrGone // the job is over
+		return record.ErrGone // the job has finished
 	}
 	a.Secrets, err = b.ports.Secrets.Open(u.Ctx, job.ID, kept.Sealed, t.Secrets)
 	if errors.Is(err, secret.ErrReference) || errors.Is(err, secret.ErrSealed) {

@@ -16,7 +16,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// safe is a broker that keeps secrets, with one job: a service of one replica, of which each version has its own.
+// safe is a broker that keeps secrets, with one job: a service of one replica, each version of which has its own
+// secrets.
 type safe struct{ *porch }
 
 func newSafe(t *testing.T) safe {
@@ -28,7 +29,7 @@ func newSafe(t *testing.T) safe {
 	return s
 }
 
-// version hands in the service with secrets: as a job of its own, or in the place of what it is.
+// version submits the service with secrets: as a new job, or as an update of it.
 func (s *safe) version(secrets dag.SecretValues) {
 	s.t.Helper()
 	spec, err := read.Job("j.yaml", strings.NewReader("apiVersion: tradewind/v1\nname: j\n"+
@@ -45,14 +46,14 @@ func (s *safe) version(secrets dag.SecretValues) {
 	s.settle()
 }
 
-// arrives has the machine of an attempt dial home, which is given secrets.
+// arrives makes the machine of an attempt say hello, and checks the secrets it gets.
 func (s *safe) arrives(attempt int, want dag.SecretValues) wire.Claims {
 	s.t.Helper()
 	c := wire.Claims{Job: s.job, Cluster: record.ClusterID(s.job, 0, attempt)}
 	w := hello(s.t, s.b, c)
 	told(s.t, c.Cluster, w, wire.Run, 1)
 	if w.Assignment != nil && (w.Assignment.Refused != "" || !maps.Equal(w.Assignment.Secrets, map[string]string(want))) {
-		s.t.Errorf("%s is given %v %s, want %v", c.Cluster, w.Assignment.Secrets, w.Assignment.Refused, want)
+		s.t.Errorf("%s got %v %s, want %v", c.Cluster, w.Assignment.Secrets, w.Assignment.Refused, want)
 	}
 	return c
 }
@@ -68,7 +69,7 @@ func (s *safe) reports(c wire.Claims, all ...wire.Event) {
 	}
 }
 
-// kept are the keys of what is sealed of the job.
+// kept returns the keys of the job's sealed secrets.
 func (s *safe) kept() (out []store.Record) {
 	s.t.Helper()
 	out, _, err := s.store.Query(s.t.Context(), record.JobPart(s.job), "secrets", store.Page{})
@@ -78,8 +79,8 @@ func (s *safe) kept() (out []store.Record) {
 	return out
 }
 
-// TestAStoppedUpdateGoesBackToItsSecrets: what replicas of before the update need is not gone with it.
-func TestAStoppedUpdateGoesBackToItsSecrets(t *testing.T) {
+// TestStoppedUpdateRestoresSecrets: an update does not delete what replicas of the previous version need.
+func TestStoppedUpdateRestoresSecrets(t *testing.T) {
 	for name, next := range map[string]dag.SecretValues{
 		"another secret": {"B": "two"}, "another value": {"A": "wrong"}, "none": nil,
 	} {
@@ -91,14 +92,14 @@ func TestAStoppedUpdateGoesBackToItsSecrets(t *testing.T) {
 			s.version(next)
 			s.reports(s.arrives(2, next), wire.Started, wire.Failed)
 			s.reports(s.arrives(3, first), wire.Started, wire.Ready)
-			s.version(next) // which is no version of before
+			s.version(next) // which is not a previous version
 			s.arrives(4, next)
 		})
 	}
 }
 
-// TestNoSecretOutlivesItsJob: though what it was last has none.
-func TestNoSecretOutlivesItsJob(t *testing.T) {
+// TestSecretsAreDeletedWithJob: all are deleted, though the last version has none.
+func TestSecretsAreDeletedWithJob(t *testing.T) {
 	s := newSafe(t)
 	secrets := dag.SecretValues{"A": "one"}
 	s.version(secrets)
@@ -107,7 +108,7 @@ func TestNoSecretOutlivesItsJob(t *testing.T) {
 		s.reports(s.arrives(attempt, secrets), wire.Started, wire.Ready)
 		s.version(secrets)
 	}
-	if got := len(s.kept()); got != 10 { // of all versions that it knows, and of the first
+	if got := len(s.kept()); got != 10 { // of all versions that the job refers to, and of the first
 		t.Errorf("after many updates %d are kept", got)
 	}
 	s.reports(s.arrives(attempt, secrets), wire.Started, wire.Ready)
@@ -121,12 +122,12 @@ func TestNoSecretOutlivesItsJob(t *testing.T) {
 		t.Fatalf("%v, it is %s", err, d.State)
 	}
 	if got := s.kept(); len(got) > 0 {
-		t.Errorf("%d are left, the first is %s", len(got), got[0].Key)
+		t.Errorf("%d remain, the first is %s", len(got), got[0].Key)
 	}
 }
 
-// TestSecretsOfAnUpdateByABrokerOfBefore: they lie where those of the first version do.
-func TestSecretsOfAnUpdateByABrokerOfBefore(t *testing.T) {
+// TestSecretsOfUpdateByOlderBroker: they are stored under the key of the first version.
+func TestSecretsOfUpdateByOlderBroker(t *testing.T) {
 	s := newSafe(t)
 	secrets := dag.SecretValues{"A": "one"}
 	s.version(secrets)

@@ -13,7 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// between is a store in which something else happens right before a transaction that admits a task, once.
+// between is a store that calls a function right before a transaction that admits a task, once.
 type between struct {
 	store.Store
 	other func()
@@ -30,8 +30,9 @@ func (s *between) Commit(ctx context.Context, tx store.Tx) error {
 	return s.Store.Commit(ctx, tx)
 }
 
-// Two sessions over a tree decide on the same state at the same moment, each for a queue of its own; what is left of the quota they share is enough for one.
-func TestTwoSessionsThatTakeFromOneQuotaConflict(t *testing.T) {
+// Two sessions over a tree decide on the same state at the same moment, each for its own queue. The rest of the quota
+// they share is enough for one.
+func TestConcurrentSessionsOnOneQuotaConflict(t *testing.T) {
 	w := newBench(t)
 	meet := &between{Store: w.store}
 	ports := w.b.Ports()
@@ -67,7 +68,7 @@ func TestTwoSessionsThatTakeFromOneQuotaConflict(t *testing.T) {
 	handle(slow, ready["a"])
 	queues, err := w.b.Views.Queues(t.Context())
 	if err != nil || !met {
-		t.Fatalf("%v; they met: %v", err, met)
+		t.Fatalf("%v; they conflicted: %v", err, met)
 	}
 	used := 0.0
 	for _, q := range queues {
@@ -78,7 +79,7 @@ func TestTwoSessionsThatTakeFromOneQuotaConflict(t *testing.T) {
 	}
 }
 
-// settleUntil delivers events until there is one of a type, which it keeps back.
+// settleUntil delivers events until there is one of a type, which it holds back.
 func (w *bench) settleUntil(kind string) (kept events.Event) {
 	w.t.Helper()
 	ctx := context.Background()

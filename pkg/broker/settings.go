@@ -10,7 +10,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
 )
 
-// SetQueue creates a queue or changes its settings; what is in use stays as it is. It fails with ErrQueue.
+// SetQueue creates a queue or changes its settings. It does not change what is in use. It fails with ErrQueue.
 func (b *Users) SetQueue(ctx context.Context, name string, s record.QueueSettings) error {
 	return b.asked(ctx, "queue/"+name, func(u *unit.Unit) (record.Decision, error) {
 		return session.DecideSetQueue(u, b.cfg, name, s)
@@ -33,8 +33,8 @@ func (b *Users) DrainMachine(ctx context.Context, name, machine string, how apit
 	return b.pools.DrainMachine(ctx, name, machine, how)
 }
 
-// RemoveMachine removes a machine from its pool; its token no longer lets it in. It fails with ErrNotFound, or with
-// ErrPoolBusy while something runs there.
+// RemoveMachine removes a machine from its pool; its token is no longer accepted. It fails with ErrNotFound, or with
+// ErrPoolBusy while a task runs there.
 func (b *Users) RemoveMachine(ctx context.Context, pool, machine string) error {
 	return b.pools.RemoveMachine(ctx, pool, machine)
 }

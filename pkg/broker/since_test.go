@@ -8,8 +8,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
-// TestATaskWaitsSinceItIsReady: what it waits for the event that says so, as where functions are busy, it has waited.
-func TestATaskWaitsSinceItIsReady(t *testing.T) {
+// TestTaskWaitCountsFromReadyEvent: the time until its event is handled, as when functions are busy, counts as waiting.
+func TestTaskWaitCountsFromReadyEvent(t *testing.T) {
 	for _, late := range []time.Duration{10 * time.Second, -time.Minute} {
 		p := &porch{bench: newBench(t)}
 		p.submit("{t: {run: x, time: 2h}}", "1")
@@ -18,10 +18,10 @@ func TestATaskWaitsSinceItIsReady(t *testing.T) {
 		p.settle(events.TypeTaskAdmitted)
 		want := ready.Time
 		if p.now.Before(want) {
-			want = p.now // the clock of whoever emitted it is ahead
+			want = p.now // the emitter's clock is ahead
 		}
 		if got := stored[record.Task](p, "task#000000").ReadyAt; !got.Equal(want) {
-			t.Errorf("handled %v later it waits since %v, and not since %v", late, got, want)
+			t.Errorf("handled %v later it waits since %v, want %v", late, got, want)
 		}
 	}
 }

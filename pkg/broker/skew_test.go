@@ -12,9 +12,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
 )
 
-// TestAGangThatLeavesSeesWhoBeginsAnewAlone decides that all of a gang save their work, on what was read before one of
-// it was let begin anew by itself. Were that committed, the one would wait for the others for ever, and they for it.
-func TestAGangThatLeavesSeesWhoBeginsAnewAlone(t *testing.T) {
+// TestBrokenGangSeesMemberThatRestartsAlone decides that all of a gang save their work, on records read before one
+// member was allowed to restart alone. If that were committed, that member and the others would wait for each other
+// for ever.
+func TestBrokenGangSeesMemberThatRestartsAlone(t *testing.T) {
 	p := newPorch(t, "{a: {run: x, gang: g, resources: {cpus: 4}, time: 1h}, "+
 		"b: {run: x, gang: g, resources: {cpus: 4}, time: 1h}}", nil)
 	ctx := context.Background()

@@ -23,7 +23,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store/mem"
 )
 
-// shelf is a cloud that has whatever is not refused.
+// shelf is a cloud that launches everything that is not refused.
 type shelf struct {
 	mu       sync.Mutex
 	name     string
@@ -113,7 +113,7 @@ func newBenchOf(t *testing.T, cfg record.Config) *bench {
 	return w
 }
 
-// settle delivers events until there are none but those of the types held back, and returns how many by type.
+// settle delivers events until only those of the held types remain, and returns how many it delivered, by type.
 func (w *bench) settle(held ...string) map[string]int {
 	count, _ := w.deliver("", held)
 	return count
@@ -161,7 +161,7 @@ func (w *bench) deliver(until string, held []string) (map[string]int, events.Eve
 	return count, events.Event{}
 }
 
-// reconcile has the broker look after everything, and returns what followed from it.
+// reconcile runs reconcile, and returns what followed from it.
 func (w *bench) reconcile() map[string]int {
 	w.t.Helper()
 	if err := w.b.Functions.Emit(context.Background(), "test", "reconcile "+w.now.String(), events.BrokerReconcile{}); err != nil {
@@ -170,7 +170,7 @@ func (w *bench) reconcile() map[string]int {
 	return w.settle()
 }
 
-// work has every launched machine do its task.
+// work makes every launched machine do its task.
 func (w *bench) work() int {
 	w.t.Helper()
 	ctx := context.Background()
@@ -227,7 +227,7 @@ tasks:
     time: 40m
 `
 
-func TestAJobRunsToItsEnd(t *testing.T) {
+func TestJobRunsToEnd(t *testing.T) {
 	w := newBench(t)
 	spec, err := read.Job("chain.yaml", strings.NewReader(chain))
 	if err != nil {

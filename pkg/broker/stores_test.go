@@ -17,8 +17,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// signs grants whatever it is asked for, so that what is refused was refused by the scope; it lists what it holds and
-// notes what is removed.
+// signs grants everything, so that a refusal comes from the scope. It lists the objects that it holds and records
+// what is removed.
 type signs struct {
 	grant.Store
 	holds   []string
@@ -47,9 +47,9 @@ func (s *signs) Remove(_ context.Context, uri string) error {
 	return nil
 }
 
-// TestATaskKeepsItsDataWhereItRuns: outputs and checkpoints lie in the store of the region, those who read them are told
-// where, and each may reach its own.
-func TestATaskKeepsItsDataWhereItRuns(t *testing.T) {
+// TestTaskKeepsDataInRegionalStore: outputs and checkpoints are in the store of the region, readers get their
+// locations, and each may access its own.
+func TestTaskKeepsDataInRegionalStore(t *testing.T) {
 	moves, err := egress.Default()
 	if err != nil {
 		t.Fatal(err)
@@ -101,7 +101,7 @@ func TestATaskKeepsItsDataWhereItRuns(t *testing.T) {
 	may(0, grant.Put, out+"0/files/x", true)
 	may(0, grant.Put, strings.Replace(out, "far", "home", 1)+"0/files/x", false)
 	may(0, grant.Put, "s3://far/agent/x", false)
-	may(0, grant.Put, "s3://home/packs/x", false) // what others have brought along, though it mounts it
+	may(0, grant.Put, "s3://home/packs/x", false) // other users' uploads, though it mounts the folder
 	report(0, wire.Report{ID: "s", Event: wire.Started})
 	report(0, wire.Report{ID: "d", Event: wire.Succeeded})
 
@@ -131,8 +131,8 @@ func TestATaskKeepsItsDataWhereItRuns(t *testing.T) {
 	may(2, grant.Get, out+"0/files/x", true)
 }
 
-// TestAJobLeavesNothingOutsideItsRegions, and one for which there is no store is refused before anything is bought.
-func TestAJobLeavesNothingOutsideItsRegions(t *testing.T) {
+// TestJobStoresNothingOutsideItsRegions: a job without a store in its regions is refused before anything is bought.
+func TestJobStoresNothingOutsideItsRegions(t *testing.T) {
 	moves, err := egress.Default()
 	if err != nil {
 		t.Fatal(err)

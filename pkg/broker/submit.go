@@ -23,21 +23,21 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// Submission is a job on its way in.
+// Submission is a job that is being submitted.
 type Submission struct {
 	Spec *dag.Job
-	// Secrets are values of secrets, or references to where they are kept, by name, before what the spec states.
+	// Secrets are values of secrets, or references to where they are stored, by name. They override those of the spec.
 	Secrets dag.SecretValues
-	// Token makes the submission idempotent: the same token is the same job. Empty is taken from the time.
+	// Token makes the submission idempotent: the same token returns the same job. If empty, the time is used.
 	Token string
 	// Source says where it came from, for people.
 	Source string
-	// Updates is the job whose services it takes the place of; empty is none: it is a job of its own.
+	// Updates is the job whose services this one replaces. If empty, this is a new job.
 	Updates string
 }
 
-// Submit stores a job and tells that it is there. Submitting the same token again returns the first job. It fails with
-// a *dag.Error for a job whose code or files no machine could get.
+// Submit stores a job and announces it. Submitting the same token again returns the first job. It fails with a
+// *dag.Error for a job whose code or files no machine could get.
 func (b *Users) Submit(ctx context.Context, s Submission) (record.Job, error) {
 	if s.Spec == nil || len(s.Spec.Tasks) == 0 {
 		return record.Job{}, errors.New("broker: a job without tasks")
@@ -63,13 +63,13 @@ func (b *Users) Submit(ctx context.Context, s Submission) (record.Job, error) {
 	digest := record.ShortHash(s.Spec.Name, cmp.Or(s.Token, b.txns.Now().Format(time.RFC3339Nano)))
 	job, err := b.submitAs(ctx, record.Slug(s.Spec.Name)+"-"+digest[:idDigits], digest, s)
 	if err == nil && job.Digest != digest {
-		// Another job of that name has the short ID already.
+		// Another job of that name already has the short ID.
 		job, err = b.submitAs(ctx, record.Slug(s.Spec.Name)+"-"+digest, digest, s)
 	}
 	return job, err
 }
 
-// update has the services of a job be replaced.
+// update replaces the services of a job.
 func (b *Users) update(ctx context.Context, s Submission) (record.Job, error) {
 	w := serving.Wanted{Job: s.Updates, Spec: s.Spec, Key: s.Token}
 	if len(s.Secrets) > 0 {
@@ -78,7 +78,7 @@ func (b *Users) update(ctx context.Context, s Submission) (record.Job, error) {
 	return serving.Update(ctx, b.txns, w)
 }
 
-// idDigits is how much of a job's digest its ID shows people.
+// idDigits is how many digits of a job's digest are part of its ID.
 const idDigits = 6
 
 // submitAs stores a job under an ID, or returns the one that has it.
@@ -137,8 +137,7 @@ func decideSubmitted(job record.Job, secrets []byte) (d record.Decision) {
 	return d
 }
 
-// submit reads a DAG file that appeared in the bucket. A file that cannot be read as a job stores nothing but the
-// news of it.
+// submit reads a DAG file that appeared in the bucket. For a file that is not a valid job it only emits DAGRejected.
 func (b *Functions) submit(ctx context.Context, e events.Event) error {
 	data, ok := e.Data.(events.ObjectCreated)
 	if !ok {
@@ -152,7 +151,7 @@ func (b *Functions) submit(ctx context.Context, e events.Event) error {
 	r, tag, err := b.ports.Objects.Open(ctx, data)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil // taken away again before it was read
+		return nil // removed before it was read
 	case err == nil:
 		spec, err = read.Job(data.Key, r)
 		if cerr := r.Close(); err == nil && cerr != nil {
@@ -181,7 +180,7 @@ func (b *Functions) submit(ctx context.Context, e events.Event) error {
 	return err
 }
 
-// Cancel asks for the end of a job.
+// Cancel requests the cancellation of a job.
 func (b *Users) Cancel(ctx context.Context, id, reason string) error {
 	return b.txns.Transact(ctx, "api", "cancel/"+id, false, func(u *unit.Unit) error {
 		job, err := view.LoadJob(u, id)
@@ -195,7 +194,7 @@ func (b *Users) Cancel(ctx context.Context, id, reason string) error {
 	})
 }
 
-// Emit tells an event from outside: a cloud's notice, a schedule's tick. The ID makes it idempotent.
+// Emit emits an event from outside: a cloud's notice, a schedule's tick. The ID makes it idempotent.
 func (b *Functions) Emit(ctx context.Context, source, id string, data events.Data) error {
 	body, err := events.New(id, source, b.txns.Now(), data).MarshalJSON()
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// Suspend has a job wait: what runs of it saves its work and gives back its machines, and nothing of it is admitted.
-// Planning goes on. A job that is suspended already stays so, by whom it was. A request whose key was heard before
+// Suspend pauses a job: its running tasks save their work and give back their machines, and none of its tasks are
+// admitted. Planning continues. A job that is already suspended keeps its first suspension. A request with a known key
 // changes nothing. It fails with ErrNotFound and ErrOver.
 func (b *Users) Suspend(ctx context.Context, id string, s apitypes.Suspension, key string) error {
 	return b.changeJob(ctx, "suspend", id, key, func(u *unit.Unit, job *record.Job) (d record.Decision) {
@@ -30,8 +30,7 @@ func (b *Users) Suspend(ctx context.Context, id string, s apitypes.Suspension, k
 	})
 }
 
-// Resume has a job that is suspended go on. A request whose key was heard before changes nothing. It fails with
-// ErrNotFound and ErrOver.
+// Resume resumes a suspended job. A request with a known key changes nothing. It fails with ErrNotFound and ErrOver.
 func (b *Users) Resume(ctx context.Context, id, by, key string) error {
 	return b.changeJob(ctx, "resume", id, key, func(u *unit.Unit, job *record.Job) (d record.Decision) {
 		if !job.Resume(by, u.Now) {
@@ -45,7 +44,7 @@ func (b *Users) Resume(ctx context.Context, id, by, key string) error {
 	})
 }
 
-// changeJob changes a job that is not over, nor about to be, by what a user wants.
+// changeJob applies a user's change to a job that has not finished and is not ending.
 func (b *Users) changeJob(ctx context.Context, what, id, key string,
 	decide func(*unit.Unit, *record.Job) record.Decision) error {
 	return b.asked(ctx, what+"/"+id, func(u *unit.Unit) (d record.Decision, err error) {
@@ -62,7 +61,7 @@ func (b *Users) changeJob(ctx context.Context, what, id, key string,
 	})
 }
 
-// asked commits what a user wants.
+// asked commits a user's change.
 func (b *Users) asked(ctx context.Context, what string, decide func(*unit.Unit) (record.Decision, error)) error {
 	cause := what + "/" + b.txns.Now().Format(time.RFC3339Nano)
 	return b.txns.Transact(ctx, FnAPI, cause, false, func(u *unit.Unit) error {
@@ -74,8 +73,8 @@ func (b *Users) asked(ctx context.Context, what string, decide func(*unit.Unit) 
 	})
 }
 
-// SuspendQueue has a queue, with those below it, admit nothing, and what runs there give back its machines if Drain
-// says so. A request whose key was heard before changes nothing. It fails with ErrNotFound.
+// SuspendQueue stops a queue, and those below it, from admitting tasks. With Drain, running tasks also give back their
+// machines. A request with a known key changes nothing. It fails with ErrNotFound.
 func (b *Users) SuspendQueue(ctx context.Context, name string, s apitypes.Suspension, key string) error {
 	return b.asked(ctx, "suspend-queue/"+name, func(u *unit.Unit) (record.Decision, error) {
 		s.Since = u.Now
@@ -83,7 +82,7 @@ func (b *Users) SuspendQueue(ctx context.Context, name string, s apitypes.Suspen
 	})
 }
 
-// ResumeQueue has a queue that is suspended, or closed, admit again. A request whose key was heard before changes
+// ResumeQueue makes a queue that is suspended or closed admit tasks again. A request with a known key changes
 // nothing. It fails with ErrNotFound.
 func (b *Users) ResumeQueue(ctx context.Context, name, by, key string) error {
 	return b.asked(ctx, "resume-queue/"+name, func(u *unit.Unit) (record.Decision, error) {
@@ -91,8 +90,8 @@ func (b *Users) ResumeQueue(ctx context.Context, name, by, key string) error {
 	})
 }
 
-// suspension is why a job has to hold nothing now: it is suspended, or a queue that it is in and that is to be empty;
-// nil where nothing says so.
+// suspension returns why a job must hold nothing now: it is suspended, or a queue above it is suspended with Drain. It
+// returns nil if neither is the case.
 func suspension(u *unit.Unit, job record.Job) (*apitypes.Suspension, error) {
 	if s := job.Suspended(); s != nil {
 		return s, nil
@@ -101,8 +100,8 @@ func suspension(u *unit.Unit, job record.Job) (*apitypes.Suspension, error) {
 	return record.DrainedBy(record.Forest(queues), job.Queue), err
 }
 
-// suspended has what runs of a job give back what it holds. What the transaction has no room for is left to a next
-// one; what is not bought yet is looked at when it is.
+// suspended makes the running tasks of a job give back what they hold. What does not fit the transaction is left to the
+// next one. Machines that are not bought yet are checked when they are.
 func (b *Functions) suspended(u *unit.Unit, e events.DAGSuspended) error {
 	job, found, err := book.Get[record.Job](u, record.JobKey(e.Job))
 	if err != nil || !found || job.State == apitypes.JobEnding || job.State.Over() {
@@ -148,10 +147,10 @@ func (b *Functions) suspended(u *unit.Unit, e events.DAGSuspended) error {
 	return nil
 }
 
-// lookTogether is how many jobs are looked at in one transaction for those of a suspended queue.
+// lookTogether is how many jobs of a suspended queue are checked in one transaction.
 const lookTogether = 30
 
-// queueSuspended tells what holds anything in a queue that is to be empty.
+// queueSuspended emits DAGSuspended for each job that still holds machines in a queue that must be empty.
 func (b *Functions) queueSuspended(u *unit.Unit, e events.QueueSuspended) error {
 	all, err := book.List[apitypes.Queue](u, record.PartQueues, "", 0)
 	if err != nil {
@@ -169,7 +168,7 @@ func (b *Functions) queueSuspended(u *unit.Unit, e events.QueueSuspended) error 
 	var ids []string
 	for _, r := range lines {
 		var i record.JobIndex
-		if err := json.Unmarshal(r.Body, &i); err != nil || !u.Now.Before(i.RestsUntil) { // what rests holds nothing
+		if err := json.Unmarshal(r.Body, &i); err != nil || !u.Now.Before(i.RestsUntil) { // resting jobs hold nothing
 			ids = append(ids, r.Key.Sort)
 		}
 		e.After = r.Key.Sort
@@ -191,8 +190,8 @@ func (b *Functions) queueSuspended(u *unit.Unit, e events.QueueSuspended) error 
 	return u.Apply(d)
 }
 
-// lookSuspended tells of a job that is to hold nothing and does: what was bought when it was suspended may have been
-// missed.
+// lookSuspended emits DAGSuspended again for a job that must hold nothing but does: machines that were being bought
+// when it was suspended may have been missed.
 func (b *Functions) lookSuspended(u *unit.Unit, cause string, job record.Job) error {
 	why, err := suspension(u, job)
 	if err != nil || why == nil || job.State == apitypes.JobEnding {

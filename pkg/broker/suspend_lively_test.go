@@ -13,8 +13,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// lively is a store in which signs of life come so often that of more than so many clusters one has always been written
-// to since it was read.
+// lively is a store with frequent signs of life: of more than a number of clusters, one has always been written to
+// since it was read.
 type lively struct {
 	store.Store
 	most int
@@ -34,9 +34,9 @@ func (s lively) Commit(ctx context.Context, tx store.Tx) error {
 	return s.Store.Commit(ctx, tx)
 }
 
-// TestALargeJobIsSuspendedAmongSignsOfLife: what runs of it gives its machines back in parts, as all of it at once
-// would never be found as it was, and whatever else is to be handled would wait behind it.
-func TestALargeJobIsSuspendedAmongSignsOfLife(t *testing.T) {
+// TestSuspendLargeJobDespiteConcurrentReports: its running tasks give back their machines in parts. A transaction over
+// all of them would always conflict, and block all later events.
+func TestSuspendLargeJobDespiteConcurrentReports(t *testing.T) {
 	const tasks = 40
 	w := newBench(t)
 	id := w.wide("", tasks)
@@ -63,6 +63,6 @@ func TestALargeJobIsSuspendedAmongSignsOfLife(t *testing.T) {
 		}
 	}
 	if told != tasks {
-		t.Errorf("%d of %d tasks are told to save their work", told, tasks)
+		t.Errorf("%d of %d tasks are commanded to save their work", told, tasks)
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// tick takes in new spot prices, asks for a new plan where the one in force is now worse by more than
-// the threshold, and leaves the spot machines that are no longer worth it or that the deadline no longer allows.
+// tick records new spot prices, requests a new plan for jobs whose plan is now worse by more than the threshold, and
+// leaves the spot machines that are no longer worth it or that the deadline no longer allows.
 func (b *Functions) tick(ctx context.Context, e events.Event) error {
 	data, ok := e.Data.(events.MarketTicked)
 	if !ok {
@@ -38,10 +38,10 @@ func (b *Functions) tick(ctx context.Context, e events.Event) error {
 	})
 }
 
-// recordsOfPrice is how many records a price that changed is written to.
+// recordsOfPrice is how many records a changed price is written to.
 const recordsOfPrice = 2
 
-// takeAll takes in prices, asking for them where none were brought, and returns those that changed.
+// takeAll records prices, fetching them if the event has none, and returns those that changed.
 func (b *Functions) takeAll(
 	ctx context.Context, cause string, prices []events.PriceTick,
 ) (changed []events.MarketChange, err error) {
@@ -67,8 +67,8 @@ func (b *Functions) takeAll(
 	return changed, nil
 }
 
-// takePrices takes in some prices and returns those that changed. Those that an event brought are among them when it is
-// delivered again: what it asks for because of them may not have come about.
+// takePrices records some prices and returns those that changed. If an event is delivered again, the prices that it
+// changed before are returned again, because the plans and bids requested for them may have been lost.
 func (b *Functions) takePrices(
 	u *unit.Unit, cause string, prices []events.PriceTick,
 ) (changed []events.MarketChange, err error) {
@@ -90,7 +90,7 @@ func (b *Functions) takePrices(
 		if !p.Since.IsZero() && p.Since.Before(at) {
 			at = p.Since
 		}
-		if m.USD == p.USD || at.Before(m.At) { // nothing new, or older than what is known
+		if m.USD == p.USD || at.Before(m.At) { // unchanged, or older than the recorded price
 			if m.USD == p.USD && m.By == cause {
 				changed = append(changed, events.MarketChange{Offer: p.Offer, USD: p.USD})
 			}
@@ -125,8 +125,8 @@ func (b *Functions) takePrices(
 	return changed, nil
 }
 
-// lookAtPlan asks for a plan of a job whose unstarted tasks are planned on a market that became dearer, and for bids
-// where a price is no more what they were made on.
+// lookAtPlan requests a new plan for a job if a market that its unstarted tasks are planned on has become too
+// expensive, and new bids if a price has moved away from the one that they were made with.
 func (b *Functions) lookAtPlan(ctx context.Context, cause, id string, changed map[string]events.MarketChange) error {
 	return b.txns.Transact(ctx, events.FnTick, cause+"/"+id, false, func(u *unit.Unit) error {
 		job, found, err := book.Get[record.Job](u, record.JobKey(id))
@@ -148,7 +148,7 @@ func (b *Functions) lookAtPlan(ctx context.Context, cause, id string, changed ma
 		}
 		var d record.Decision
 		if offer, share := worse(progress, plan, changed); share >= b.cfg.Worse {
-			d.Replan(job, fmt.Sprintf("%s makes it %.0f%% dearer", offer, 100*share))
+			d.Replan(job, fmt.Sprintf("%s makes it %.0f%% more expensive", offer, 100*share))
 			return u.Apply(d)
 		}
 		bids, err := u.Bids(job)
@@ -165,8 +165,8 @@ func (b *Functions) lookAtPlan(ctx context.Context, cause, id string, changed ma
 	})
 }
 
-// worse returns the offer by which the unstarted part of a plan became dearer the most since it was made, and by what
-// share of the plan's cost.
+// worse returns the offer that adds most to the cost of the unstarted part of a plan since the plan was made, and by
+// what share of the plan's cost.
 func worse(progress record.Progress, plan *record.Plan,
 	changed map[string]events.MarketChange) (offer string, share float64) {
 	byOffer := map[int32]float64{}
@@ -190,7 +190,7 @@ func worse(progress record.Progress, plan *record.Plan,
 	return offer, share
 }
 
-// refresh loads the catalogue anew, where the host can, and keeps the packs of jobs that are open for long.
+// refresh reloads the catalogue, if the host can, and renews the packs of jobs that have been open for long.
 func (b *Functions) refresh(ctx context.Context, e events.Event) error {
 	if _, ok := e.Data.(events.CatalogRefresh); !ok {
 		return unexpected(events.FnRefresh, e.Data)
@@ -206,7 +206,7 @@ func (b *Functions) refresh(ctx context.Context, e events.Event) error {
 	return nil
 }
 
-// hook passes news on to people.
+// hook notifies people of an event.
 func (b *Functions) hook(ctx context.Context, e events.Event) error {
 	if b.ports.Hook == nil {
 		return nil
@@ -217,7 +217,7 @@ func (b *Functions) hook(ctx context.Context, e events.Event) error {
 	return nil
 }
 
-// awake says whether a task of a job that waited for a better price is not to wait any more.
+// awake reports whether a task of a job that waited for a better price need not wait any more.
 func (b *Functions) awake(u *unit.Unit, job record.Job) (bool, error) {
 	if !job.Waits {
 		return false, nil

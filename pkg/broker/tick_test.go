@@ -13,7 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// cut is a store that takes so many transactions more, as of a function that is then killed.
+// cut is a store that accepts a number of transactions, as for a function that is then killed.
 type cut struct {
 	store.Store
 	left int
@@ -27,9 +27,9 @@ func (s *cut) Commit(ctx context.Context, tx store.Tx) error {
 	return s.Store.Commit(ctx, tx)
 }
 
-// TestATickThatIsToldAgainStillAsksForPlans: one that was killed after it had written its prices finds them written
-// when it is delivered again, and what is planned on the dear market is planned anew nevertheless.
-func TestATickThatIsToldAgainStillAsksForPlans(t *testing.T) {
+// TestRedeliveredTickStillReplans: a tick that was killed after writing its prices finds them written when it is
+// delivered again. It still requests a new plan for what is planned on the expensive market.
+func TestRedeliveredTickStillReplans(t *testing.T) {
 	w := newBench(t)
 	spec, err := read.Job("j.yaml", strings.NewReader(`apiVersion: tradewind/v1
 name: dear
@@ -57,17 +57,17 @@ tasks:
 	ports.Store = &cut{Store: w.store, left: 1}
 	first := broker.New(record.DefaultConfig(), ports)
 	if errs := first.Functions.Handle(t.Context(), events.FnTick, []events.Event{tick}); errs[0] == nil {
-		t.Fatal("it was not cut short")
+		t.Fatal("the tick was not cut short")
 	}
 	if n := w.settle()[events.TypeDAGReplan]; n != 0 {
-		t.Fatalf("%d plans were asked for before it was cut short", n)
+		t.Fatalf("%d plans were requested before it was cut short", n)
 	}
 	w.tell(events.FnTick, tick)
 	if n := w.settle()[events.TypeDAGReplan]; n != 1 {
-		t.Errorf("%d plans were asked for, want 1", n)
+		t.Errorf("%d plans were requested, want 1", n)
 	}
 	w.tell(events.FnTick, tick)
 	if n := w.settle()[events.TypeDAGReplan]; n != 0 {
-		t.Errorf("a third telling asked for %d plans more", n)
+		t.Errorf("a third delivery requested %d more plans", n)
 	}
 }

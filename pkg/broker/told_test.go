@@ -14,7 +14,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
-// record reads a record of the porch's job as it is stored.
+// record returns a stored record of the porch's job.
 func stored[T any](p *porch, sort string) (v T) {
 	p.t.Helper()
 	for r := range p.store.All() {
@@ -46,9 +46,9 @@ func (p *porch) detail() *apitypes.JobDetail {
 	return d
 }
 
-// TestWhatAClusterKnowsIsNotWrittenToItsTaskAndAttempt: a task that begins and ends is seen to, though its own record says so only at the end and
-// its attempt's when its machine is gone.
-func TestWhatAClusterKnowsIsNotWrittenToItsTaskAndAttempt(t *testing.T) {
+// TestClusterStateIsNotCopiedToTaskAndAttempt: views show a task's start and end, though its own record has them only
+// at the end, and its attempt's record only when its machine is gone.
+func TestClusterStateIsNotCopiedToTaskAndAttempt(t *testing.T) {
 	p := newPorch(t, "{t: {run: x, time: 2h}}", nil)
 	const task, attempt = "task#000000", "attempt#000000#0001"
 	hello(t, p.b, p.claims(0, 0))
@@ -56,17 +56,17 @@ func TestWhatAClusterKnowsIsNotWrittenToItsTaskAndAttempt(t *testing.T) {
 	p.now = begun
 	p.report(0, "1", wire.Started)
 	if r := stored[record.Task](p, task); r.State != record.TaskLaunching {
-		t.Errorf("the record of a task that runs is %+v", r)
+		t.Errorf("the record of a running task is %+v", r)
 	}
 	d := p.detail()
 	if v := d.TaskList[0]; v.State != string(record.TaskRunning) || !v.Started.Equal(begun) {
-		t.Errorf("a task that runs is seen as %+v", v)
+		t.Errorf("the view of a running task is %+v", v)
 	}
 	ended := p.now.Add(time.Hour)
 	p.now = ended
 	p.report(0, "2", wire.Succeeded)
 	if r := stored[apitypes.Attempt](p, attempt); r.Outcome != "" {
-		t.Errorf("the record of an attempt whose machine is there is %+v", r)
+		t.Errorf("the record of an attempt with a machine is %+v", r)
 	}
 	if r := stored[record.Task](p, task); r.State != record.TaskSucceeded || !r.StartedAt.Equal(begun) || !r.EndedAt.Equal(ended) {
 		t.Errorf("the record of a task that has succeeded is %+v", r)
@@ -84,7 +84,7 @@ func TestWhatAClusterKnowsIsNotWrittenToItsTaskAndAttempt(t *testing.T) {
 	check("in its record", stored[apitypes.Attempt](p, attempt))
 }
 
-func TestATaskOfAGangSaysItselfThatItRuns(t *testing.T) {
+func TestGangTaskRecordsThatItRuns(t *testing.T) {
 	p := newPorch(t, "{a: {run: x, gang: g}, b: {run: x, gang: g}}", nil)
 	for task := range 2 {
 		hello(t, p.b, p.claims(task, 0))
@@ -96,7 +96,7 @@ func TestATaskOfAGangSaysItselfThatItRuns(t *testing.T) {
 	}
 }
 
-func TestACancelledTaskIsSeenToHaveBegun(t *testing.T) {
+func TestCancelledTaskShowsItsStart(t *testing.T) {
 	p := newPorch(t, "{t: {run: x}}", nil)
 	hello(t, p.b, p.claims(0, 0))
 	p.report(0, "1", wire.Started)
@@ -107,11 +107,11 @@ func TestACancelledTaskIsSeenToHaveBegun(t *testing.T) {
 	}
 	p.settle()
 	if v := p.detail().TaskList[0]; v.State != "cancelled" || !v.Started.Equal(begun) {
-		t.Errorf("it is seen as %+v", v)
+		t.Errorf("its view is %+v", v)
 	}
 }
 
-// asking is a planner that notes what it was asked last.
+// asking is a planner that records its last input.
 type asking struct {
 	broker.Planner
 	in record.PlanInput
@@ -122,7 +122,7 @@ func (a *asking) Plan(ctx context.Context, in record.PlanInput) (*record.Plan, e
 	return a.Planner.Plan(ctx, in)
 }
 
-func TestAPlanCountsWhatARunningTaskHasDone(t *testing.T) {
+func TestPlanCountsProgressOfRunningTask(t *testing.T) {
 	p := newPorch(t, "{t: {run: x, time: 2h}, u: {run: x, after: [t]}}", nil)
 	hello(t, p.b, p.claims(0, 0))
 	p.report(0, "1", wire.Started)
@@ -136,6 +136,6 @@ func TestAPlanCountsWhatARunningTaskHasDone(t *testing.T) {
 		t.Fatal(errs[0])
 	}
 	if f := planner.in.Tasks[0]; f == nil || !f.Fixed || math.Abs(f.Hours-1.5) > 0.01 {
-		t.Errorf("of a task of two hours, half an hour in, the plan knows %+v", f)
+		t.Errorf("half an hour into a task of two hours, the planner's input is %+v", f)
 	}
 }

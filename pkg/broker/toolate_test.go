@@ -15,9 +15,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store/mem"
 )
 
-// TestAdvancePlansOnDemandWhatItsParentsLeftTooLittleTimeFor has a parent end so late that its child, planned on spot, could not stand a loss:
-// the child is announced, but told to wait for a newer plan and to run on demand.
-func TestAdvancePlansOnDemandWhatItsParentsLeftTooLittleTimeFor(t *testing.T) {
+// TestAdvancePlansLateTasksOnDemand makes a parent end so late that its child, planned on spot, could not survive a
+// loss: the child is announced, but waits for a newer plan and must run on demand.
+func TestAdvancePlansLateTasksOnDemand(t *testing.T) {
 	ctx := context.Background()
 	now := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
 	for left, late := range map[time.Duration]bool{5 * time.Hour: false, 75 * time.Minute: true} {
@@ -72,7 +72,7 @@ func TestAdvancePlansOnDemandWhatItsParentsLeftTooLittleTimeFor(t *testing.T) {
 			told += string(e.Body)
 		}
 		if !strings.Contains(told, events.TypeTaskReady) || strings.Contains(told, "too late for spot") != late {
-			t.Errorf("with %v left it tells %s", left, told)
+			t.Errorf("with %v left it emits %s", left, told)
 		}
 	}
 }

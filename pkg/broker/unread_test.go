@@ -12,9 +12,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// TestWhatAListSaidIsNotThereIsNotOverwritten: two refusals of one place, of which the slower one knows of no block, or
-// a block of minutes would replace one of hours.
-func TestWhatAListSaidIsNotThereIsNotOverwritten(t *testing.T) {
+// TestRecordMissingFromListIsNotOverwritten: two launches are refused in one location, and the slower one has not
+// seen the other's block. It must conflict, or a block of minutes would replace one of hours.
+func TestRecordMissingFromListIsNotOverwritten(t *testing.T) {
 	b := newBench(t).b
 	block := func(within time.Duration) func() error {
 		u := b.Transactor().NewUnit(t.Context(), "test")

@@ -16,7 +16,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
-// parts is a store that takes its time to abort an upload, unless it is not waited for.
+// parts is a store that takes long to abort an upload, unless its caller's context ends.
 type parts struct {
 	signs
 	takes   time.Duration
@@ -45,9 +45,9 @@ func (p *parts) Abort(ctx context.Context, _, _ string) error {
 	return p.answer
 }
 
-// TestUploadsHoldUpNoRelease releases a machine that has left a hundred uploads: they are aborted side by side, those
-// that a store does not abort are given up soon, and its job pays for the machine until that was gone.
-func TestUploadsHoldUpNoRelease(t *testing.T) {
+// TestUploadsDoNotDelayRelease releases a machine that has left a hundred uploads. They are aborted concurrently, and
+// those that the store does not abort are soon given up. The job pays for the machine only until it was gone.
+func TestUploadsDoNotDelayRelease(t *testing.T) {
 	for name, c := range map[string]struct {
 		store  *parts
 		within time.Duration
@@ -88,9 +88,9 @@ func leaveUploads(t *testing.T, store *parts, within time.Duration) {
 	}
 	began := time.Now()
 	if _, freed := p.deliver(events.TypeCapacityFreed, nil); freed.Data == nil {
-		t.Fatal("it is not released")
+		t.Fatal("the machine is not released")
 	} else if usd := freed.Data.(events.CapacityFreed).USD; math.Abs(usd-want) > 1e-9 {
-		t.Errorf("booked are %v USD, want %v, as when the machine was gone", usd, want)
+		t.Errorf("booked are %v USD, want %v, up to when the machine was gone", usd, want)
 	}
 	if took := time.Since(began); took > within {
 		t.Errorf("the release took %v", took)
@@ -98,9 +98,9 @@ func leaveUploads(t *testing.T, store *parts, within time.Duration) {
 	u := p.b.Transactor().NewUnit(t.Context(), "test")
 	left, err := book.List[record.Upload](u, record.JobPart(p.job), record.UploadPrefix(id), 0)
 	if err != nil || len(left) > 0 {
-		t.Errorf("%d uploads are remembered, %v", len(left), err)
+		t.Errorf("%d uploads are still recorded, %v", len(left), err)
 	}
 	if store.answer == nil && store.aborted != uploads {
-		t.Errorf("%d uploads are aborted", store.aborted)
+		t.Errorf("%d uploads were aborted", store.aborted)
 	}
 }

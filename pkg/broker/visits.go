@@ -17,20 +17,20 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// fnVisit is the source of what people who visit machines change.
+// fnVisit is the source of the changes that visits of machines cause.
 const fnVisit = "visit"
 
-// Visiting is where somebody wants to be.
+// Visiting is the machine that a user wants to visit, and how.
 type Visiting struct {
 	Job, Task string
 	Rank      int
 	Kind      string
-	Command   []string // only for the job's story
+	Command   []string // only recorded in the job's history
 	Port      int
 }
 
-// OpenVisit notes that somebody visits a machine of a task that runs, and has its agent hear of it. It fails with
-// ErrNotFound, or with ErrVisit and why.
+// OpenVisit records a user's visit to a machine of a running task, which its agent then sees. It fails with
+// ErrNotFound, or with ErrVisit and the reason.
 func (b *Users) OpenVisit(ctx context.Context, v Visiting) (cluster string, opened record.Visit, err error) {
 	err = b.txns.Transact(ctx, fnVisit, "open/"+v.Job, false, func(u *unit.Unit) error {
 		job, found, err := book.Get[record.Job](u, record.JobKey(v.Job))
@@ -72,7 +72,7 @@ func (b *Users) OpenVisit(ctx context.Context, v Visiting) (cluster string, open
 	return cluster, opened, err
 }
 
-// decideVisit opens a visit, as far as there are not too many.
+// decideVisit opens a visit unless there are too many.
 func decideVisit(cl record.Cluster, before []record.Visit, v record.Visit) (d record.Decision, err error) {
 	open := 0
 	for _, b := range before {
@@ -93,7 +93,7 @@ func decideVisit(cl record.Cluster, before []record.Visit, v record.Visit) (d re
 	return d, nil
 }
 
-// visited finds the machines that a task runs on.
+// visited returns the cluster that a task runs on.
 func visited(u *unit.Unit, job record.Job, index int, v Visiting) (cl record.Cluster, err error) {
 	t, _, err := book.Get[record.Task](u, record.TaskKey(job.ID, index))
 	if err != nil {
@@ -103,13 +103,13 @@ func visited(u *unit.Unit, job record.Job, index int, v Visiting) (cl record.Clu
 		return fmt.Errorf("%w: task %s %s", record.ErrVisit, v.Task, fmt.Sprintf(format, args...))
 	}
 	if t.Attempt == 0 {
-		if t.State == "" { // it has no record until it is ready
-			return cl, refuse("has not been tried yet: it waits for others")
+		if t.State == "" { // a task has no record until it is ready
+			return cl, refuse("has not been tried yet: it waits for other tasks")
 		}
 		return cl, refuse("has not been tried yet: it is %s", t.State)
 	}
 	cl, found, err := book.Get[record.Cluster](u, record.ClusterKey(record.ClusterID(job.ID, index, t.Attempt)))
-	if err == nil && (!found || cl.State != record.ClusterUp) { // an earlier attempt may be there to be looked at
+	if err == nil && (!found || cl.State != record.ClusterUp) { // the machines of an earlier attempt may be kept
 		var kept bool
 		if cl, kept, err = keptBefore(u, job, index, cl); kept {
 			found = true
@@ -128,7 +128,7 @@ func visited(u *unit.Unit, job record.Job, index int, v Visiting) (cl record.Clu
 	return cl, err
 }
 
-// became is a task's state for people. The record of one that was cancelled with its job stays as it was.
+// became describes a task's state for people. The record of a task that was cancelled with its job keeps its old state.
 func became(job record.Job, t record.Task) string {
 	ended := job.State == apitypes.JobEnding || job.State.Over()
 	if ended && t.State != record.TaskSucceeded && t.State != record.TaskFailed {
@@ -137,7 +137,7 @@ func became(job record.Job, t record.Task) string {
 	return string(t.State)
 }
 
-// keptBefore is the newest cluster of a task that is kept, else the one given.
+// keptBefore returns the newest kept cluster of a task, or else the given one.
 func keptBefore(u *unit.Unit, job record.Job, index int, cl record.Cluster) (record.Cluster, bool, error) {
 	all, err := book.List[record.Cluster](u, record.JobPart(job.ID), record.ClusterPrefix, 0)
 	found := false
@@ -149,7 +149,7 @@ func keptBefore(u *unit.Unit, job record.Job, index int, cl record.Cluster) (rec
 	return cl, found, err
 }
 
-// masked is a command line for the job's story: the secrets of what runs there are hidden, and it is cut.
+// masked returns a command line for the job's history: the job's secrets are hidden, and it is cut.
 func (b *Users) masked(u *unit.Unit, job record.Job, cl record.Cluster, line string) (string, error) {
 	kept, found, err := attempt.SecretsOf(u, job, cl)
 	if err != nil {
@@ -173,7 +173,7 @@ func clip(s string) string {
 	return strings.ToValidUTF8(s[:min(len(s), record.MaxVisitText)], "")
 }
 
-// Visits are those of a node that are open, after a number.
+// Visits returns the open visits of a node whose number is above after.
 func (b *Agents) Visits(ctx context.Context, c wire.Claims, after int) ([]record.Visit, error) {
 	u := b.txns.NewUnit(ctx, fnVisit)
 	cl, err := ownCluster(u, c)
@@ -186,7 +186,7 @@ func (b *Agents) Visits(ctx context.Context, c wire.Claims, after int) ([]record
 	}), err
 }
 
-// Visit returns a visit of an attempt that lasts. It fails with ErrNotFound, and with ErrGone when it is over.
+// Visit returns a visit of an attempt that lasts. It fails with ErrNotFound, and with ErrGone when the visit has ended.
 func (b *Agents) Visit(ctx context.Context, cluster string, number int) (v record.Visit, err error) {
 	task, attempt, ok := record.ClusterAttempt(cluster)
 	if !ok {
@@ -212,7 +212,7 @@ func (b *Agents) Visit(ctx context.Context, cluster string, number int) (v recor
 	return v, err
 }
 
-// EndVisit notes that a visit has ended, and how. Again it does nothing.
+// EndVisit records that a visit has ended, and how. Calling it again does nothing.
 func (b *Agents) EndVisit(ctx context.Context, cluster string, number int, how wire.VisitEnded) error {
 	err := b.txns.Transact(ctx, fnVisit, fmt.Sprintf("end/%s/%d", cluster, number), false, func(u *unit.Unit) error {
 		task, attempt, _ := record.ClusterAttempt(cluster)

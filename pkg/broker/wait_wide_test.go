@@ -18,7 +18,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// counting counts what is read of a store, one at a time.
+// counting is a store that counts single reads.
 type counting struct {
 	store.Store
 	gets atomic.Int64
@@ -42,7 +42,7 @@ func (w *bench) tell(fn string, e events.Event) {
 	}
 }
 
-// rivers are the markets of the test's machine at multiples of what they cost.
+// rivers returns the markets of the test's machine at multiples of their price.
 func (w *bench) rivers(times float64) (out []events.PriceTick) {
 	w.t.Helper()
 	c, err := catalog.Default()
@@ -57,7 +57,7 @@ func (w *bench) rivers(times float64) (out []events.PriceTick) {
 	return out
 }
 
-// tides has every market be dear for an hour of four, for six days, and again since a minute ago.
+// tides makes every market expensive for one hour in four, for six days, and again since a minute ago.
 func (w *bench) tides() {
 	for _, m := range w.rivers(1) {
 		var ticks []events.PriceTick
@@ -73,7 +73,7 @@ func (w *bench) tides() {
 	w.tick("dear", dear...)
 }
 
-// wide submits a job of so many tasks of an hour each.
+// wide submits a job of a number of tasks of an hour each.
 func (w *bench) wide(head string, tasks int) string {
 	w.t.Helper()
 	var b strings.Builder
@@ -99,9 +99,9 @@ func (w *bench) report(c wire.Claims, id string, e wire.Event) {
 	}
 }
 
-// TestTasksOfAQueueWithAQuotaDoNotWaitTogether: in a queue with room for one, three tasks that all waited until their last moment would run
-// one after another from then on, and the last be late.
-func TestTasksOfAQueueWithAQuotaDoNotWaitTogether(t *testing.T) {
+// TestTasksInQueueWithQuotaDoNotWaitTogether: in a queue with room for one, if three tasks all waited until their
+// last moment, they would then run one after another, and the last would be late.
+func TestTasksInQueueWithQuotaDoNotWaitTogether(t *testing.T) {
 	w := newBench(t)
 	if err := w.b.Users.SetQueue(t.Context(), "default", record.QueueSettings{MaxRunning: 1}); err != nil {
 		t.Fatal(err)
@@ -134,12 +134,13 @@ func TestTasksOfAQueueWithAQuotaDoNotWaitTogether(t *testing.T) {
 	}
 	d, err := w.b.Views.JobDetail(t.Context(), id)
 	if err != nil || d.State != apitypes.JobSucceeded {
-		t.Errorf("at its deadline the job is %s, %d tasks begun: %v", d.State, len(started), err)
+		t.Errorf("at its deadline the job is %s, %d tasks started: %v", d.State, len(started), err)
 	}
 }
 
-// TestALookAtPricesReadsMachinesTogether: a new price of machines in use is written to the record of each, but they are read many at a time.
-func TestALookAtPricesReadsMachinesTogether(t *testing.T) {
+// TestTickReadsMachinesInBatches: a new price of machines in use is written to each one's record, but the records are
+// read in batches.
+func TestTickReadsMachinesInBatches(t *testing.T) {
 	const machines = 120
 	w := newBench(t)
 	id := w.wide("", machines)

@@ -15,53 +15,52 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// What reconcile and tick look at in one invocation: they go on where they stopped by an event to themselves, so that
-// no number of jobs takes longer than a function may, and what comes last is not starved.
+// The maximum work of one invocation of reconcile and tick. They continue where they stopped with an event to
+// themselves, so that no number of jobs exceeds a function's time limit, and the last jobs are not starved.
 const (
 	walkTogether = 50  // jobs whose records are read together
-	walkMost     = 500 // jobs that are looked at one by one, those read together counting as two
+	walkMost     = 500 // jobs that are checked one by one; a batch read together counts as two
 )
 
-// A job that was submitted so long ago, holds nothing and merely waits in its queue rests for so long.
+// A job that was submitted restAfter ago, holds nothing and only waits in its queue rests for restFor.
 const (
 	restAfter    = 30 * time.Minute
 	restFor      = 24 * time.Hour
 	restTogether = 20 // jobs, with four records each
 )
 
-// walked is one job as reconcile and tick meet it.
+// walked is one job as reconcile and tick see it.
 type walked struct {
 	job      record.Job
 	ledger   record.Ledger
-	progress record.Progress // of one that runs and holds nothing
-	// done is how much there was to do about it, wake whether its queue is to be looked at, and rest whether it may
-	// rest.
+	progress record.Progress // only of a job that runs and holds nothing
+	// done counts the work on the job, wake is whether its queue needs a session, and rest whether the job may rest.
 	done       int
 	wake, rest bool
 }
 
-// mayRest says that a job holds nothing and waits for nothing but its queue: no price and no date.
+// mayRest reports whether a job holds nothing and waits only in its queue, not for a price or a date.
 func (w *walked) mayRest(now time.Time) bool {
 	return w.waits() && !w.job.Waits && w.job.Deadline.IsZero() && now.Sub(w.job.Submitted) >= restAfter
 }
 
-// idle says that a job runs of which nothing is under way.
+// idle reports whether a job is running but holds no machines.
 func (w *walked) idle() bool { return w.job.State == apitypes.JobRunning && w.ledger.Outstanding == 0 }
 
-// waits says that a task of it waits in its queue.
+// waits reports whether a task of the job waits in its queue.
 func (w *walked) waits() bool {
 	return w.idle() && slices.Contains(w.progress.Phases, record.PhaseReady)
 }
 
-// walk looks at the jobs that are not over, from behind one on, and tells what it found: that queues are to be looked
-// at, each once however many of its jobs wait, and by goOn where the next invocation goes on. The errors of look do not
-// keep it from the next job.
+// walk checks the unfinished jobs that follow after. It then emits one CapacityFreed for each queue that needs a
+// session, however many of its jobs wait, and the event of goOn if another invocation must continue. An error of look
+// does not stop it from checking the next job.
 func (b *Functions) walk(ctx context.Context, fn, cause, after string, goOn func(after string) events.Data,
 	look func(*unit.Unit, *walked) error) error {
 	wake := map[string]bool{}
 	var rest []string
 	resting := func(queue string) {
-		if fn == events.FnReconcile { // a tick changes nothing for what waits for its queue alone
+		if fn == events.FnReconcile { // a tick changes nothing for jobs that only wait in their queue
 			wake[queue] = true
 		}
 	}
@@ -94,7 +93,7 @@ func (b *Functions) walk(ctx context.Context, fn, cause, after string, goOn func
 	return err
 }
 
-// rest has jobs rest that may.
+// rest makes those of the jobs rest that may.
 func (b *Functions) rest(ctx context.Context, fn, cause string, ids []string) error {
 	return b.txns.Transact(ctx, fn, cause+"/rest/"+ids[0], false, func(u *unit.Unit) error {
 		jobs, err := loadWalked(u, ids...)
@@ -111,8 +110,8 @@ func (b *Functions) rest(ctx context.Context, fn, cause string, ids []string) er
 	})
 }
 
-// walkSome looks at as many jobs as one invocation may, and returns the last one; "" when there are no more. Of those
-// that rest it tells the queue.
+// walkSome checks as many jobs as one invocation may, and returns the last one; "" when there are no more. It calls
+// resting with the queue of each resting job.
 func (b *Functions) walkSome(ctx context.Context, fn, after string, resting func(queue string),
 	look func(*unit.Unit, *walked) error) (last string, err error) {
 	var errs []error
@@ -187,7 +186,7 @@ func loadWalked(u *unit.Unit, ids ...string) (jobs []walked, err error) {
 	return jobs, nil
 }
 
-// Idle says that no job is open and no event waits to be published, so that a host may stop looking.
+// Idle reports whether no job is open and no event waits to be published, so that a host may stop polling.
 func (b *Functions) Idle(ctx context.Context) (bool, error) {
 	open, err := book.List[record.JobIndex](b.txns.NewUnit(ctx, events.FnReconcile), record.PartActive, "", 1)
 	if err != nil || len(open) > 0 {

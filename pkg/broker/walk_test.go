@@ -14,7 +14,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// many writes so many running jobs of one task, which are like the porch's job but for what they hold.
+// many writes a number of running jobs of one task, which are like the porch's job except for what they hold.
 func (p *porch) many(jobs int, ledger record.Ledger) {
 	p.t.Helper()
 	job := stored[record.Job](p, "job")
@@ -35,7 +35,8 @@ func (p *porch) many(jobs int, ledger record.Ledger) {
 	}
 }
 
-// pass has a function look at everything, and returns what followed by type, and the most requests of one invocation.
+// pass makes a function check all jobs. It returns the emitted events by type, and the maximum requests of one
+// invocation.
 func (p *porch) pass(fn string, data events.Data) (followed map[string]int, invocations, most int) {
 	p.t.Helper()
 	ports := p.b.Ports()
@@ -72,8 +73,8 @@ func (p *porch) pass(fn string, data events.Data) (followed map[string]int, invo
 	return followed, invocations, most
 }
 
-// TestTenThousandJobsThatWaitAddNothing: reconcile reads them together, and tells their queue once.
-func TestTenThousandJobsThatWaitAddNothing(t *testing.T) {
+// TestTenThousandWaitingJobsAreReadInBatches: reconcile reads them in batches, and wakes their queue once.
+func TestTenThousandWaitingJobsAreReadInBatches(t *testing.T) {
 	p := newPorch(t, "{t: {run: x}}", nil)
 	p.many(10_000, record.Ledger{})
 	followed, invocations, most := p.pass(events.FnReconcile, events.BrokerReconcile{})
@@ -81,13 +82,13 @@ func TestTenThousandJobsThatWaitAddNothing(t *testing.T) {
 		t.Errorf("%v follow from %d invocations, of at most %d requests", followed, invocations, most)
 	}
 	if followed, invocations, most = p.pass(events.FnTick, events.MarketTicked{}); len(followed) != 0 || invocations != 1 || most > 1000 {
-		t.Errorf("of a tick %v follow from %d invocations, of at most %d requests", followed, invocations, most)
+		t.Errorf("a tick: %v follow from %d invocations, of at most %d requests", followed, invocations, most)
 	}
 }
 
-// TestWhatWaitsForLongRests: of jobs that merely wait reconcile and tick read nothing but their lines, until one of them
-// is admitted or changes.
-func TestWhatWaitsForLongRests(t *testing.T) {
+// TestLongWaitingJobsRest: of jobs that only wait, reconcile and tick read nothing but the index, until one of them is
+// admitted or changes.
+func TestLongWaitingJobsRest(t *testing.T) {
 	p := newPorch(t, "{t: {run: x}}", nil)
 	p.many(1_000, record.Ledger{})
 	p.now = p.now.Add(time.Hour)
@@ -114,7 +115,7 @@ func TestWhatWaitsForLongRests(t *testing.T) {
 		}
 		return followed[events.TypeCapacityFreed], seen.requests, seen.records
 	}
-	look(events.FnReconcile, events.BrokerReconcile{}) // lays them to rest
+	look(events.FnReconcile, events.BrokerReconcile{}) // makes them rest
 	p.now = p.now.Add(2 * time.Minute)
 	if wakes, requests, records := look(events.FnReconcile, events.BrokerReconcile{}); wakes != 1 || requests > 40 || records > 1_100 {
 		t.Errorf("%d queues are woken after %d requests and %d records", wakes, requests, records)
@@ -145,9 +146,10 @@ func TestWhatWaitsForLongRests(t *testing.T) {
 	}
 }
 
-// TestReconcileAndTickGoOnWhereTheyStopped: five thousand jobs that hold machines take several invocations, none of which
-// reads more than a function has time for; machines that nobody knows are ended by the first, and the last job is looked at.
-func TestReconcileAndTickGoOnWhereTheyStopped(t *testing.T) {
+// TestReconcileAndTickContinueWhereTheyStopped: five thousand jobs that hold machines take several invocations, none
+// of which reads more than a function has time for. The first ends machines without a record, and the last job is
+// checked as well.
+func TestReconcileAndTickContinueWhereTheyStopped(t *testing.T) {
 	p := newPorch(t, "{t: {run: x}}", nil)
 	p.many(5_000, record.Ledger{Outstanding: 1})
 	last := &porch{bench: p.bench, job: "many-04999"}

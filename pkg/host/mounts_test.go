@@ -145,7 +145,7 @@ func TestMountsThatCannotBeAreRefusedAtSubmission(t *testing.T) {
 		`{uri: "s3://none/x", path: d, mount: true}`:                  "no such bucket",
 		`{uri: "s3://data/in/x", path: d, mount: cached}`:             "it is an object, and what is mounted is a bucket or a folder",
 		`{uri: "gs://bucket/x", path: d, mount: true}`:                "no such store",
-		`{uri: "` + state + `", path: d, mount: cached}`:              "what all jobs keep lies there",
+		`{uri: "` + state + `", path: d, mount: cached}`:              "it holds the data of all jobs",
 		`{uri: "s3://data/in", path: d, mount: true}`:                 "",
 		`{uri: "s3://not-there", path: d, mount: true, bucket: make}`: "",
 	} {

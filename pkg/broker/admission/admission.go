@@ -1,5 +1,5 @@
-// Package admission runs the sessions of package session, which decide and read nothing: it reads the records, the
-// pools and the policy that they decide on, within a unit that commits what they decide.
+// Package admission runs the sessions of package session, which only decide: it loads the records, the pools and the
+// policy that a session needs, within a unit that commits the session's decision.
 package admission
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
 )
 
-// Runner runs sessions within units, and loads what each session turns out to need.
+// Runner runs sessions within units, and loads the records that each session asks for.
 type Runner struct {
 	Config record.Config
 	// Policy returns the policy in force, never nil: see Following.

@@ -15,25 +15,25 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// Buying is what one admitted attempt is decided on.
+// Buying is what the decisions about buying an admitted attempt depend on.
 type Buying struct {
 	Job     record.Job
 	task    record.Task
 	Attempt apitypes.Attempt
 	Cluster record.Cluster
-	Exists  bool // the cluster: intended before
+	Exists  bool // the cluster exists: its intent was committed before
 	Spec    *dag.Task
-	job     *dag.Job // whose task it is
+	job     *dag.Job // the spec that Spec is part of
 	regions []string // that the job allows
 	blocks  []apitypes.Block
-	others  bool // another replica of its service is ready; known of what was refused
-	// held is who runs on the reserved capacity that it is planned on, inUse how much of it they take.
+	others  bool // another replica of its service is ready; loaded by LoadRefused only
+	// held says which clusters run on the reserved capacity that the attempt is planned on, inUse how much they take.
 	held  record.Occupancy
 	inUse apitypes.Amount
 }
 
-// Again loads what may have changed of an attempt since its intent: the job and the cluster. Nothing else writes the
-// attempt and its task while it is launched; what ends it, changes the cluster.
+// Again reloads what may have changed since an attempt's intent: the job and the cluster. While the attempt is being
+// launched, nothing else writes its record or its task's; whatever ends the attempt changes the cluster.
 func (st Buying) Again(u book.Reader) (now Buying, err error) {
 	now = st
 	job, cluster := record.JobKey(st.Job.ID), record.ClusterKey(st.Cluster.ID)
@@ -47,7 +47,7 @@ func (st Buying) Again(u book.Reader) (now Buying, err error) {
 	return now, err
 }
 
-// LoadBuying loads what one admitted attempt is decided on.
+// LoadBuying loads what the decisions about buying an admitted attempt depend on.
 func LoadBuying(u book.Reader, job string, task, attempt int) (st Buying, err error) {
 	id := record.ClusterID(job, task, attempt)
 	if err := u.Preload(record.JobKey(job), record.TaskKey(job, task), record.AttemptKey(job, task, attempt),
@@ -87,7 +87,7 @@ func LoadBuying(u book.Reader, job string, task, attempt int) (st Buying, err er
 	return st, st.loadHeld(u)
 }
 
-// loadHeld reads who runs on the reserved capacity that the attempt is planned on.
+// loadHeld loads which clusters run on the reserved capacity that the attempt is planned on.
 func (st *Buying) loadHeld(u book.Reader) error {
 	name, reserved := record.HeldBy(st.Attempt.Offer)
 	if !reserved {
@@ -106,8 +106,8 @@ func (st *Buying) loadHeld(u book.Reader) error {
 	return nil
 }
 
-// hold counts the cluster among those that run on reserved capacity, in the transaction of its intent; false says that
-// there is no room on it.
+// hold counts the cluster among those that run on reserved capacity, in the transaction of its intent. It returns false
+// if that capacity has no room for it.
 func (st *Buying) hold(d *record.Decision) bool {
 	o := st.Attempt.Offer
 	if o.Reservation == "" {
@@ -122,12 +122,11 @@ func (st *Buying) hold(d *record.Decision) bool {
 	return true
 }
 
-// DecideIntent records that a cluster is about to be bought. proceed is false when the attempt is over, or its
-// job is, or its location has been blocked since it was planned, or its budget pays for it no longer than until
-// somebody looks at it for the first time.
+// DecideIntent records that a cluster is about to be bought. proceed is false if the attempt or its job has ended, its
+// location has been blocked since it was planned, or its budget does not last until reconcile first checks it.
 func DecideIntent(st *Buying, cfg record.Config, now time.Time) (d record.Decision, proceed bool) {
 	if st.Attempt.Outcome != "" || st.task.Attempt != st.Attempt.Number {
-		return d, false // told twice, long after
+		return d, false // a late second delivery
 	}
 	if st.Exists {
 		return st.again()
@@ -149,7 +148,7 @@ func DecideIntent(st *Buying, cfg record.Config, now time.Time) (d record.Decisi
 	if !st.hold(&d) {
 		reason := full(st.Attempt.Offer)
 		d := decideBlocked(st, reason, now)
-		// For a short while nobody plans with it: two gangs that each got a part would else break up again and again.
+		// Block it for a short while. Otherwise two gangs that each got a part of it would break up again and again.
 		d.Block(blockFor(st.Attempt.Offer, cloud.Transient, errors.New(reason), cfg, st.blocks, now))
 		return d, false
 	}
@@ -189,8 +188,8 @@ func DecideIntent(st *Buying, cfg record.Config, now time.Time) (d record.Decisi
 	return d, true
 }
 
-// again says whether a launch goes on that was intended before. That of a job that is ending does not: what an earlier
-// try may have bought is ended.
+// again reports whether an earlier launch continues. It does not if the job is ending: then what an earlier try may
+// have bought is ended.
 func (st *Buying) again() (d record.Decision, proceed bool) {
 	launching := st.Cluster.State == record.ClusterLaunching
 	if launching && st.ending() {
@@ -202,7 +201,7 @@ func (st *Buying) again() (d record.Decision, proceed bool) {
 
 func (st *Buying) ending() bool { return st.Job.State == apitypes.JobEnding || st.Job.State.Over() }
 
-// full says that capacity has no room.
+// full describes reserved capacity that has no room.
 func full(o apitypes.Offer) string {
 	if !o.Takes.IsZero() {
 		return fmt.Sprintf("too much of the commitment %s is in use, of %s", o.Reservation, o.Has)
@@ -210,7 +209,7 @@ func full(o apitypes.Offer) string {
 	return fmt.Sprintf("all %d machines of the reservation %s are in use", o.Reserved, o.Reservation)
 }
 
-// decideBlocked ends an attempt whose place cannot be had now, and has its task planned anew.
+// decideBlocked ends an attempt whose location is not available now, and has its task replanned.
 func decideBlocked(st *Buying, reason string, now time.Time) record.Decision {
 	d := decideUnbought(st, apitypes.OutcomeBlocked, reason, now)
 	d.Requeue(st.Job, st.task, st.Job.Plan.Version+1)
@@ -218,17 +217,17 @@ func decideBlocked(st *Buying, reason string, now time.Time) record.Decision {
 	return d
 }
 
-// decideUnbought ends an attempt that never asked a cloud, and gives back what it held.
+// decideUnbought ends an attempt before its cloud was called, and gives back what it held.
 func decideUnbought(st *Buying, outcome apitypes.Outcome, reason string, now time.Time) (d record.Decision) {
 	st.Attempt.Outcome, st.Attempt.Reason, st.Attempt.Ended = outcome, reason, now
 	d.Put(record.AttemptKey(st.Job.ID, st.task.Index, st.Attempt.Number), st.Attempt)
-	// as it is: an intent decided elsewhere, which writes only this, is then void
+	// Written unchanged: a concurrent intent, which writes only this, then conflicts.
 	d.Put(record.TaskKey(st.Job.ID, st.task.Index), st.task)
 	d.Emit(freed(st.Job.Queue, st.Attempt))
 	return d
 }
 
-// freed tells what an ended attempt gives back.
+// freed returns the event with what an ended attempt gives back.
 func freed(queue string, a apitypes.Attempt) events.CapacityFreed {
 	return events.CapacityFreed{
 		Queue: queue, Job: a.Job, Task: a.Task, Attempt: a.Number,
@@ -250,41 +249,41 @@ func DecideBought(st Buying, machines []cloud.Machine, market record.MarketRecor
 	}
 	st.Cluster.Reprice(market, st.Attempt.SurchargeUSD, now)
 	if st.Job.State == apitypes.JobEnding || st.Job.State.Over() {
-		// The end of the job may have looked for its clusters before this one was known to be bought.
+		// The end of the job may have listed its clusters before this one was recorded as bought.
 		d.Emit(events.ClusterRelease{Cluster: st.Cluster.ID, Job: st.Job.ID, Reason: "the job is ending"})
 	} else if st.Job.Suspended() != nil {
-		d.Emit(events.DAGSuspended{Job: st.Job.ID, Queue: st.Job.Queue}) // the same of the job's suspension
+		d.Emit(events.DAGSuspended{Job: st.Job.ID, Queue: st.Job.Queue}) // the same for the job's suspension
 	}
 	if slices.IndexFunc(st.Cluster.Nodes, func(n record.Node) bool { return n.Address == "" }) < 0 {
-		d.BringUp(st.Job, st.task, &st.Cluster, now) // they dialled home before the cloud had answered
+		d.BringUp(st.Job, st.task, &st.Cluster, now) // the agents' hellos came before the cloud's answer
 	}
 	d.Put(record.ClusterKey(st.Cluster.ID), st.Cluster)
 	return d
 }
 
-// Unseen says that machines of a cluster may have been bought although no launch said so.
+// Unseen reports whether machines of a cluster may have been bought although no launch was answered.
 func Unseen(cl record.Cluster, refused error) bool { return cl.Tries > 0 || cloud.Hidden(refused) }
 
-// DecideFailed notes a launch that failed, where machines may have been made all the same. again says that it is to be
-// tried again; refusal, that it is given up, and for what.
+// DecideFailed records a failed launch that may have made machines all the same. again is true if it must be tried
+// again. refusal is the reason if it was given up.
 func DecideFailed(st Buying, cfg record.Config, failure error) (d record.Decision, again bool, refusal error) {
 	cl, kind, late := &st.Cluster, cloud.KindOf(failure), cloud.Late(failure)
-	over := cl.Outcome != "" // ended by another, who releases it
+	over := cl.Outcome != "" // ended by another process, which releases it
 	switch {
 	case over && late == 0:
 		return d, false, nil
 	case !over && (cl.Tries >= cfg.LaunchTries || cl.Tries > 0 && kind == cloud.Invalid):
-		// Given up before, by us or by another: the name is refused because it was terminated since.
+		// Given up before, by this or another process: the name is refused because the cluster was terminated since.
 		return d, false, Refusal(*cl)
 	case !cloud.Hidden(failure):
 		return d, false, failure
 	}
-	if late > 0 { // which are billed
+	if late > 0 { // machines that are billed
 		cl.Launched, cl.Made = cl.Intended, min(late, len(cl.Nodes))
 	}
 	if !over {
 		cl.Refused, cl.Reason, cl.Tries, refusal = kind, failure.Error(), cl.Tries+1, failure
-		if kind != cloud.Transient && kind != cloud.Throttled { // the same again would be refused again
+		if kind != cloud.Transient && kind != cloud.Throttled { // the same request would be refused again
 			cl.Tries = max(cl.Tries, cfg.LaunchTries)
 		}
 		again = cl.Tries < cfg.LaunchTries
@@ -293,12 +292,12 @@ func DecideFailed(st Buying, cfg record.Config, failure error) (d record.Decisio
 	return d, again, refusal
 }
 
-// Refusal is the failure for which the launch of a cluster was given up.
+// Refusal returns the failure for which the launch of a cluster was given up.
 func Refusal(cl record.Cluster) error {
 	return refusal{text: cl.Reason, kind: &cloud.Error{Kind: cmp.Or(cl.Refused, cloud.Transient)}}
 }
 
-// refusal says what was said before, and is of the same kind.
+// refusal is a recorded failure: it has the original text and kind.
 type refusal struct {
 	text string
 	kind *cloud.Error
@@ -307,7 +306,7 @@ type refusal struct {
 func (r refusal) Error() string { return r.text }
 func (r refusal) Unwrap() error { return r.kind }
 
-// DecideRefused ends an attempt that the cloud did not launch: its location is blocked, and its task waits for another
+// DecideRefused ends an attempt that the cloud did not launch: its location is blocked, and its task waits for a new
 // plan.
 func DecideRefused(st Buying, cfg record.Config, cause error, now time.Time) (d record.Decision) {
 	kind := cloud.KindOf(cause)
@@ -324,7 +323,7 @@ func DecideRefused(st Buying, cfg record.Config, cause error, now time.Time) (d 
 		told.Spot, told.Outcome = record.MarketID(st.Attempt.OfferID), string(apitypes.OutcomeRefused)
 	}
 	d.Emit(told)
-	// its machines have been taken back: others, or what is planned, are as good as before
+	// A pool took its machines back: other machines of the plan are still as good as before.
 	if st.Attempt.Assigned() {
 		d.Requeue(st.Job, st.task, st.Job.Plan.Version)
 		return d
@@ -348,8 +347,8 @@ func DecideRefused(st Buying, cfg record.Config, cause error, now time.Time) (d 
 	return d
 }
 
-// blockFor says what not to try after a failure, and until when: capacity blocks the zone, type and market; quota the
-// region, family and market; auth the cloud; anything else the zone and type for a short while.
+// blockFor returns what not to try after a failure, and until when. A capacity failure blocks the zone, type and
+// market; quota the region, family and market; auth the cloud; any other failure the zone and type for a short while.
 func blockFor(o apitypes.Offer, kind cloud.Kind, cause error, cfg record.Config, known []apitypes.Block,
 	now time.Time) apitypes.Block {
 	b := apitypes.Block{Cloud: o.Cloud, Kind: string(kind), Reason: cause.Error(), At: now}
@@ -371,16 +370,16 @@ func blockFor(o apitypes.Offer, kind cloud.Kind, cause error, cfg record.Config,
 			continue
 		}
 		switch {
-		case now.Before(k.Until): // tried before it was blocked: not another failure in a row
+		case now.Before(k.Until): // tried before it was blocked: not one more failure in a row
 			b.Count = k.Count
 			if until := now.Add(span << min(b.Count, record.MaxBlockDoublings)); !until.After(k.Until) {
 				if k.Kind == string(cloud.Capacity) {
-					k.Kind = b.Kind // it holds those too who have reserved capacity there
+					k.Kind = b.Kind // this kind blocks reserved capacity there as well
 				}
-				return k // nor a reason to forget a longer one
+				return k // keep the longer block
 			}
 			if b.Kind == string(cloud.Capacity) && k.Kind != string(cloud.Capacity) {
-				b.Kind = k.Kind // nor that those who have reserved capacity there are not to try either
+				b.Kind = k.Kind // keep blocking reserved capacity there as well
 			}
 		case now.Sub(k.Until) < 2*span:
 			b.Count = k.Count + 1

@@ -10,8 +10,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// What becomes of a launch that failed, by what is known of the machines that it may have made.
-func TestALaunchThatFailed(t *testing.T) {
+// The outcome of a failed launch, depending on what is known about the machines that it may have made.
+func TestFailedLaunch(t *testing.T) {
 	cfg := record.DefaultConfig()
 	capacity := cloud.Errorf("gcp", cloud.Capacity, "STOCKOUT", "none left")
 	late := cloud.Errorf("gcp", cloud.Capacity, "STOCKOUT", "none left after two")
@@ -61,7 +61,7 @@ func TestALaunchThatFailed(t *testing.T) {
 				t.Errorf("%+v", cl)
 			}
 			if c.outcome != "" && cl.Reason != "as before" {
-				t.Errorf("why it ended is now %q", cl.Reason)
+				t.Errorf("the reason is now %q", cl.Reason)
 			}
 			if c.made > 0 && cl.Charged(intended.Add(time.Hour)) != 4 {
 				t.Errorf("charged %v for %d machines", cl.Charged(intended.Add(time.Hour)), c.made)

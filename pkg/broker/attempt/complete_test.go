@@ -10,9 +10,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
-// TestWhatADoomedGangPutOffIsPlannedWhenItsChiefIsDone: a plan was put off until it is known what its machine saves,
-// and it is done instead. Others may wait for that plan.
-func TestWhatADoomedGangPutOffIsPlannedWhenItsChiefIsDone(t *testing.T) {
+// TestPostponedPlanIsMadeWhenChiefSucceeds: a plan was postponed until it was known what a machine has saved, but the
+// task is done instead. Other tasks may wait for that plan.
+func TestPostponedPlanIsMadeWhenChiefSucceeds(t *testing.T) {
 	for minPlan, want := range map[int]bool{0: false, 3: false, 4: true} {
 		m := Member{Bought: true}
 		m.Job = record.Job{ID: "j", State: apitypes.JobRunning, Plan: record.Blob{Version: 3}}
@@ -21,7 +21,7 @@ func TestWhatADoomedGangPutOffIsPlannedWhenItsChiefIsDone(t *testing.T) {
 		d := DecideComplete(m, time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC))
 		asked := slices.ContainsFunc(d.Emits, func(e events.Data) bool { _, is := e.(events.DAGReplan); return is })
 		if asked != want {
-			t.Errorf("plan 3 in force, %d awaited: it asks for a plan: %v", minPlan, asked)
+			t.Errorf("plan 3 in force, plan %d awaited: a plan is requested: %v", minPlan, asked)
 		}
 	}
 }

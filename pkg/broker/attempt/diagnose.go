@@ -13,11 +13,11 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// Inventory is what clouds said they run for us.
+// Inventory is what the clouds list as our machines.
 type Inventory struct {
-	// Asked is when they were: whoever acts on it may have waited for a store for minutes since.
+	// Asked is when the clouds were asked. The caller may have waited for a store for minutes since.
 	Asked time.Time
-	// Of are their machines by cluster, by cloud; none of one that did not answer.
+	// Of holds their machines, by cloud and cluster. A cloud that did not answer is missing.
 	Of map[string]map[string][]cloud.Machine
 }
 
@@ -27,15 +27,15 @@ type remedy int
 // What reconcile does about a cluster.
 const (
 	RemedyNone    remedy = iota
-	remedyLaunch         // its launch was left half done: provision goes on with it
-	remedyRelease        // its release was, or its attempt is over: provision goes on with it
+	remedyLaunch         // its launch was left unfinished: provision continues it
+	remedyRelease        // its release was left unfinished, or its attempt has ended: provision continues the release
 	RemedyLost           // its machines are gone or silent
-	remedyTaken          // it was doomed and its time is over
-	RemedyRun            // it is up and was never told to run
-	RemedyLease          // what was set aside for it is nearly used up
+	remedyTaken          // it was doomed and its time has passed
+	RemedyRun            // it is up and was never commanded to run
+	RemedyLease          // its reserved money is nearly used up
 )
 
-// Diagnose finds what is wrong with a cluster.
+// Diagnose returns what is wrong with a cluster, as the remedy for it.
 func Diagnose(cl record.Cluster, cfg record.Config, machines Inventory, now time.Time) remedy {
 	age := now.Sub(cl.Since)
 	switch {
@@ -45,11 +45,11 @@ func Diagnose(cl record.Cluster, cfg record.Config, machines Inventory, now time
 		if due(cl, cfg, now) {
 			return RemedyLease
 		}
-		// Machines are kept all together, as they are paid for.
+		// The machines of a kept cluster are kept together, because they are paid for together.
 		return pick(gone(cl, cfg, machines, now) || silent(cl, cfg.SilentFor, cfg.SilentFor, now), remedyRelease)
 	case cl.Outcome != "":
 		return pick(age > cfg.StuckFor || due(cl, cfg, now) && age > cfg.Overhead/4, remedyRelease)
-	case due(cl, cfg, now): // whatever state it is in, it costs
+	case due(cl, cfg, now): // it costs money in any state
 		return RemedyLease
 	case cl.State == record.ClusterLaunching:
 		return pick(age > cfg.StuckFor, remedyLaunch)
@@ -68,8 +68,8 @@ func Diagnose(cl record.Cluster, cfg record.Config, machines Inventory, now time
 	}
 }
 
-// due says that what was set aside for a cluster is nearly used up: what is left is for the next look at it, a quarter
-// of the overhead later at most, and for its release.
+// due reports whether the money reserved for a cluster is nearly used up. The rest must pay until the next check, at
+// most a quarter of the overhead later, and for its release.
 func due(cl record.Cluster, cfg record.Config, now time.Time) bool {
 	return !cl.LeaseUntil.IsZero() && now.After(cl.LeaseUntil.Add(-cfg.Overhead/2))
 }
@@ -81,15 +81,15 @@ func pick(is bool, r remedy) remedy {
 	return RemedyNone
 }
 
-// gone says that the cloud no longer runs all machines of a cluster. A cloud that did not answer says nothing, and
-// one that was asked soon after the launch may not have listed it yet.
+// gone reports whether the cloud no longer runs all machines of a cluster. A cloud that did not answer proves nothing,
+// and one that was asked soon after the launch may not have listed the machines yet.
 func gone(cl record.Cluster, cfg record.Config, machines Inventory, now time.Time) bool {
 	known, ok := machines.Of[cl.Offer.Cloud]
 	lag := cmp.Or(cfg.ListLag, cfg.StuckFor)
-	if cl.Assigned() { // which lists what is in the records, and what is lost as lost
+	if cl.Assigned() { // a pool lists what is recorded, and omits lost machines
 		lag = min(lag, cfg.Pool.LostAfter)
 		if !silent(cl, cfg.Pool.LostAfter, cfg.Pool.LostAfter, now) {
-			return false // its agents have been heard of, since the list was made perhaps
+			return false // its agents have called, perhaps since the list was made
 		}
 	}
 	if !ok || machines.Asked.Sub(cl.Launched) < lag {
@@ -98,8 +98,8 @@ func gone(cl record.Cluster, cfg record.Config, machines Inventory, now time.Tim
 	return len(known[cl.ID]) < len(cl.Nodes)
 }
 
-// untaken says of a cluster that was lost while it ran that no cloud took it: its machines are on demand, or ran when
-// their cloud was asked, though an agent of them was silent by then. Those of a pool may have been switched off.
+// untaken reports whether a cluster that was lost while it ran was not taken by its cloud: its machines are on demand,
+// or the cloud still listed them when an agent was already silent. Machines of a pool may have been switched off.
 func untaken(cl record.Cluster, cfg record.Config, machines Inventory) bool {
 	if cl.Assigned() || cl.Command == "" {
 		return false
@@ -108,8 +108,8 @@ func untaken(cl record.Cluster, cfg record.Config, machines Inventory) bool {
 		silent(cl, cfg.SilentFor, max(cfg.SilentFor, cfg.BootWithin), machines.Asked)
 }
 
-// silent says that a node has not been heard of for longer than a limit, since it was told to run. One that has said
-// nothing at all since then is given longer: when the word reached it is not known, as the commit that told it may
+// silent reports whether a node has not called for longer than limit since it was commanded to run. A node that has not
+// called at all since then gets first, which is longer: when the command reached it is not known, and its commit may
 // itself have taken minutes.
 func silent(cl record.Cluster, limit, first time.Duration, now time.Time) bool {
 	for _, n := range cl.Nodes {
@@ -120,11 +120,11 @@ func silent(cl record.Cluster, limit, first time.Duration, now time.Time) bool {
 	return false
 }
 
-// DecideRemedy does what a diagnosis asks for.
+// DecideRemedy applies a remedy.
 func DecideRemedy(r remedy, l Losing, cfg record.Config, machines Inventory, now time.Time) (d record.Decision) {
 	switch r {
 	case remedyLaunch:
-		l.Cluster.Since = now // not again before it has had its time
+		l.Cluster.Since = now // do not repeat this before provision has had its time
 		d.Put(record.ClusterKey(l.Cluster.ID), l.Cluster)
 		d.Emit(events.TaskAdmitted{Job: l.Cluster.Job, Task: l.Cluster.Task, Attempt: l.Cluster.Attempt})
 	case remedyRelease:
@@ -147,17 +147,17 @@ func DecideRemedy(r remedy, l Losing, cfg record.Config, machines Inventory, now
 	return d
 }
 
-// needsMore says that an attempt would cost more than its job may, or its queue in this month.
+// needsMore describes an attempt that would cost more than what remains of its job's budget or its queue's monthly one.
 func needsMore(task int, job record.Job) string {
 	if job.BudgetUSD <= 0 {
-		return fmt.Sprintf("task %d needs more than what is left of the month's budget of queue %s", task, job.Queue)
+		return fmt.Sprintf("task %d needs more than what remains of the monthly budget of queue %s", task, job.Queue)
 	}
-	return fmt.Sprintf("task %d needs more than what is left of the budget of %s USD", task,
+	return fmt.Sprintf("task %d needs more than what remains of the budget of %s USD", task,
 		record.TellUSD(job.BudgetUSD))
 }
 
-// leftOf is what an attempt may still have set aside, of the job's budget and of those of the month, and the words for
-// where there is too little.
+// leftOf returns how much money may still be reserved for an attempt, from the job's budget and the monthly ones, in
+// USD, and the reason to give if that is too little.
 func leftOf(l Losing, ledger record.Ledger, purses []record.Purse) (left float64, reason string) {
 	left, reason = math.Inf(1), needsMore(l.Cluster.Task, l.Job)
 	if l.Job.BudgetUSD > 0 {
@@ -165,14 +165,14 @@ func leftOf(l Losing, ledger record.Ledger, purses []record.Purse) (left float64
 	}
 	for _, p := range purses {
 		if p.LeftUSD() < left {
-			left, reason = p.LeftUSD(), "it needs more than was set aside for it: "+p.Tell()
+			left, reason = p.LeftUSD(), "it needs more than was reserved for it: "+p.Tell()
 		}
 	}
 	return left, reason
 }
 
-// DecideLease sets more of the budget aside for an attempt that takes longer than expected, or stops it before it
-// would overspend. purses are the month's budgets that it is set aside of as well; the caller books there what more is.
+// DecideLease reserves more of the budget for an attempt that takes longer than expected, or stops it before it
+// overspends. purses are the monthly budgets that pay as well; the caller books more (USD) there.
 func DecideLease(l Losing, ledger record.Ledger, purses []record.Purse, cfg record.Config,
 	now time.Time) (d record.Decision, more float64) {
 	rate := l.Cluster.Ceiling() * float64(len(l.Cluster.Nodes))
@@ -181,10 +181,10 @@ func DecideLease(l Losing, ledger record.Ledger, purses []record.Purse, cfg reco
 		d.Put(record.ClusterKey(l.Cluster.ID), l.Cluster)
 		return d, 0
 	}
-	// It was set aside at the most that it could cost: what it has cost less lasts longer.
+	// Money is reserved at the maximum price. If the actual price was lower, the money lasts longer.
 	until := l.Cluster.Covered(cfg.TickEvery, now)
 	left, reason := leftOf(l, ledger, purses)
-	// One that is looked at long after its lease has ended is not extended into what is past.
+	// A lease that ended long ago is extended from now, not from its end.
 	from := l.Cluster.LeaseUntil
 	if now.After(from) {
 		from = now
@@ -206,7 +206,7 @@ func DecideLease(l Losing, ledger record.Ledger, purses []record.Purse, cfg reco
 	if l.Cluster.Kept(now) {
 		return DecideLetGo(l.Cluster, reason, now), 0
 	}
-	if l.Task.Service != "" && !l.current() { // another takes its place: that one has the money
+	if l.Task.Service != "" && !l.current() { // another attempt replaces it, and has the money
 		return DecideLost(l, apitypes.OutcomeBudget, reason, now), 0
 	}
 	l.Cluster.Seq++

@@ -9,8 +9,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// Machines that a cloud does not list are gone once it has had its time to list them, which not every cloud takes.
-func TestMachinesThatAreNotListedAreGone(t *testing.T) {
+// Machines that a cloud does not list are gone once it has had time to list them. Some clouds need none.
+func TestUnlistedMachinesAreGone(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	cl := record.Cluster{
 		ID: "c", State: record.ClusterUp, Command: "run", Offer: apitypes.Offer{Cloud: "aws"}, Nodes: make([]record.Node, 1),

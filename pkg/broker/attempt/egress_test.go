@@ -11,7 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
 )
 
-func TestWhatATaskMovesIsBooked(t *testing.T) {
+func TestEgressIsBooked(t *testing.T) {
 	moves, err := egress.Default()
 	if err != nil {
 		t.Fatal(err)
@@ -39,7 +39,7 @@ func TestWhatATaskMovesIsBooked(t *testing.T) {
 	before := cl.Charged(start.Add(time.Hour))
 	report(0, wire.Alive, wire.Moved{Store: mine, Sent: 5 << 30, Received: 5 << 30})
 	if cl.EgressUSD() != 0 {
-		t.Errorf("%v USD for what stays where it is", cl.EgressUSD())
+		t.Errorf("%v USD for data that does not move", cl.EgressUSD())
 	}
 	report(0, wire.Alive, wire.Moved{Store: theirs, Sent: 2 << 30, Received: 1 << 30})
 	report(1, wire.Started, wire.Moved{Store: theirs, Received: 4 << 30}, wire.Moved{Store: "file://x", Sent: 1 << 40})
@@ -48,7 +48,7 @@ func TestWhatATaskMovesIsBooked(t *testing.T) {
 		t.Errorf("%v USD for 2 GiB there and 5 back, want %v", cl.EgressUSD(), want)
 	}
 	if got, want := cl.Charged(start.Add(time.Hour))-before, cl.EgressUSD(); !near(got, want) {
-		t.Errorf("it is charged %v USD for what it has moved, want %v", got, want)
+		t.Errorf("it is charged %v USD for its egress, want %v", got, want)
 	}
 	d := DecideReleased(cl, apitypes.Attempt{}, time.Minute, start.Add(time.Hour))
 	if told, ok := d.Emits[0].(events.CapacityFreed); !ok || !near(told.USD, before+cl.EgressUSD()) {
@@ -56,7 +56,7 @@ func TestWhatATaskMovesIsBooked(t *testing.T) {
 	}
 }
 
-func TestAPriceThatChangesDoesNotBookWhatWasMovedTwice(t *testing.T) {
+func TestEgressIsBookedOnceWhenPriceChanges(t *testing.T) {
 	cl, start := bought()
 	cl.Nodes[0].EgressUSD = 1
 	cl.Reprice(record.MarketRecord{USD: 0.2, At: start.Add(time.Hour)}, 0, start.Add(time.Hour))

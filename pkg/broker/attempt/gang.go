@@ -12,10 +12,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// Member is a task of a gang as it is now.
+// Member is a task of a gang in its current state.
 type Member struct {
 	Losing
-	Bought bool // there is a cluster
+	Bought bool // its cluster exists
 }
 
 // GangOf loads the tasks of a task's gang that have not succeeded, with what they hold.
@@ -27,8 +27,8 @@ func GangOf(u book.Reader, job record.Job, index int) ([]Member, error) {
 	return membersOf(u, job, spec.Gang(index))
 }
 
-// JoiningOf loads the tasks that join a gang and have not succeeded, with what they hold: those of a task's role alone,
-// or of all.
+// JoiningOf loads the tasks that join a gang and have not succeeded, with what they hold: only those that join the
+// given task's role (ofRole), or all.
 func JoiningOf(u book.Reader, job record.Job, index int, ofRole bool) ([]Member, error) {
 	spec, err := u.Spec(job)
 	if err != nil {
@@ -38,9 +38,9 @@ func JoiningOf(u book.Reader, job record.Job, index int, ofRole bool) ([]Member,
 	return membersOf(u, job, slices.DeleteFunc(joining, func(i int) bool { return ofRole && spec.Lead(i) != index }))
 }
 
-// LeftBehind are those that had joined a gang of which a task was lost that has been admitted again since: what they
-// joined is gone. Where others of the gang went on meanwhile, they are those of the task's role alone. It fails with
-// ErrSkip where there are none.
+// LeftBehind returns the tasks that had joined a gang whose lost task has since been admitted again: the gang they
+// joined is gone. If other tasks of the gang kept running, it returns only those that joined the lost task's role. It
+// fails with ErrSkip if there are none.
 func LeftBehind(u book.Reader, job record.Job, lost Member, gang []Member) ([]Member, error) {
 	before := func(m Member) bool { return m.Bought && m.Attempt.Admitted.Before(lost.Attempt.Admitted) }
 	joined, err := JoiningOf(u, job, lost.Task.Index, slices.ContainsFunc(gang, before))
@@ -84,16 +84,16 @@ func membersOf(u book.Reader, job record.Job, tasks []int) (out []Member, err er
 	return out, nil
 }
 
-// runs says that a member runs, or has been told to, and is not about to end.
+// runs reports whether a member runs or was commanded to, and is not about to end.
 func (m *Member) runs() bool {
 	return m.Bought && m.Cluster.State == record.ClusterUp && m.Cluster.Command == string(wire.Run) &&
 		m.Cluster.Outcome == ""
 }
 
-// DecideRunGang tells all of a gang to run, or none of it. All are written: if one is lost meanwhile nothing is
-// committed. Those that begin anew by themselves are told when all others run or are up as well, and the others hear of
-// them by being told again. Where one waits for that, and none runs any more, the gang breaks: those that are up would
-// wait for it for ever, and hold what it may need.
+// DecideRunGang commands all of a gang to run, or none of it. All clusters are written, so if one is lost meanwhile
+// nothing is committed. Tasks that restart alone are commanded when all others run or are up; the others are
+// commanded again, which tells them of the new members. If a task waits to restart alone, but no other task runs any
+// more, the gang breaks: otherwise those that are up would wait for it for ever, and hold capacity that it may need.
 func DecideRunGang(members []Member, now time.Time) (d record.Decision) {
 	if waits := stranded(members); waits != nil {
 		d.Broken(*waits)
@@ -121,8 +121,7 @@ func DecideRunGang(members []Member, now time.Time) (d record.Decision) {
 	return d
 }
 
-// stranded is a task of a gang that waits to begin anew by itself beside others of which none runs; nil where there is
-// none.
+// stranded returns a task of a gang that waits to restart alone although no other task of the gang runs, or nil.
 func stranded(members []Member) *record.Task {
 	if slices.ContainsFunc(members, func(m Member) bool { return m.runs() }) {
 		return nil
@@ -134,8 +133,8 @@ func stranded(members []Member) *record.Task {
 	return &members[i].Task
 }
 
-// RestartsAlone says whether a task of a gang that does not go on begins anew by itself, and which of the others says
-// that it can: one that runs. Members are those of the gang.
+// RestartsAlone reports whether a task that broke its gang restarts alone. That requires another task of the gang
+// that is running; runs is the key of its cluster. members are the tasks of the gang.
 func RestartsAlone(spec *dag.Task, e events.GangBroken, members []Member) (runs record.Key, ok bool) {
 	to := dag.PodEvicted
 	if e.Failed {
@@ -153,18 +152,17 @@ func RestartsAlone(spec *dag.Task, e events.GangBroken, members []Member) (runs 
 	return record.ClusterKey(members[i].Cluster.ID), true
 }
 
-// DecideAlone has a task of a gang wait for its own admission, as the others go on. What it holds back of its queue is
-// looked at again.
+// DecideAlone makes a task of a gang wait for its own admission while the others continue. Its queue gets a session.
 func DecideAlone(m Member, runs record.Key) (d record.Decision) {
 	m.Task.Alone = true
-	d.Touch(runs) // whatever has it save its work decides with this task in view
+	d.Touch(runs) // so a concurrent decision to make that task leave sees this task's state
 	d.Put(record.TaskKey(m.Job.ID, m.Task.Index), m.Task)
 	d.Emit(events.CapacityFreed{Queue: m.Job.Queue})
 	return d
 }
 
-// DecideFollow has a task of a broken gang give back what it holds: at once if it has not begun, else when it has saved
-// its work.
+// DecideFollow makes a task of a broken gang give back what it holds: at once if it has not started, otherwise when it
+// has saved its work.
 func DecideFollow(m Member, reason string, cfg record.Config, now time.Time) (d record.Decision) {
 	switch {
 	case m.Task.State == record.TaskAdmitted && !m.Bought && m.Attempt.Outcome == "":
@@ -172,7 +170,7 @@ func DecideFollow(m Member, reason string, cfg record.Config, now time.Time) (d 
 		d = decideUnbought(&st, apitypes.OutcomeMoved, reason, now)
 		rejoin(&d, m.Job, m.Task, reason)
 	case m.Task.State == record.TaskQueued && m.Task.Alone:
-		m.Task.Alone = false // it is one of those again that begin together
+		m.Task.Alone = false // it starts together with the others again
 		d.Put(record.TaskKey(m.Job.ID, m.Task.Index), m.Task)
 		d.Emit(events.CapacityFreed{Queue: m.Job.Queue})
 	case m.Bought:
@@ -181,7 +179,7 @@ func DecideFollow(m Member, reason string, cfg record.Config, now time.Time) (d 
 	return d
 }
 
-// DecideComplete ends a task of a gang whose chief has succeeded: its work is done, wherever it stands.
+// DecideComplete ends a task of a gang whose chief has succeeded: its work is done, whatever its state.
 func DecideComplete(m Member, now time.Time) (d record.Decision) {
 	cluster := ""
 	switch {

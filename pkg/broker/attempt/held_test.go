@@ -13,9 +13,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// Whoever intends to launch on what the account has counts himself in the same decision, and is planned anew where
-// those that are there leave no room.
-func TestRoomOnReservedCapacityIsTakenWithTheIntent(t *testing.T) {
+// An intent to launch on the account's own capacity counts itself in the same decision. The task is replanned if the
+// clusters there leave no room.
+func TestIntentTakesReservedCapacity(t *testing.T) {
 	cfg, now := record.DefaultConfig(), time.Unix(10_000, 0)
 	offer := apitypes.Offer{Cloud: "aws", Region: "r", InstanceType: "m", Reservation: "cr-1", Reserved: 3}
 	cluster := func(id string, state record.ClusterState, outcome apitypes.Outcome) record.Cluster {
@@ -71,10 +71,10 @@ func TestRoomOnReservedCapacityIsTakenWithTheIntent(t *testing.T) {
 					return is && w.Expires.Equal(k.Until.Add(4*k.Until.Sub(k.At)))
 				})
 				if !gone {
-					t.Errorf("its record stays for ever, or not until it no longer counts: %+v", d.Writes)
+					t.Errorf("its record stays for ever, or is deleted while it still counts: %+v", d.Writes)
 				}
-				if !blocked { // else gangs that each get a part of it break up again and again
-					t.Errorf("it may be planned with again at once: %+v", d.Writes)
+				if !blocked { // otherwise gangs that each get a part of it break up again and again
+					t.Errorf("plans may use it again at once: %+v", d.Writes)
 				}
 				return
 			}
@@ -86,13 +86,13 @@ func TestRoomOnReservedCapacityIsTakenWithTheIntent(t *testing.T) {
 				t.Errorf("%v", wrote.Clusters)
 			}
 			if held.Clusters["j.0.1"] != 0 || len(held.Clusters) != 1 {
-				t.Error("what was read is changed")
+				t.Error("the loaded record was changed")
 			}
 		})
 	}
 }
 
-func TestOnlyTheReservationIsBlockedThatFailed(t *testing.T) {
+func TestOnlyFailedReservationIsBlocked(t *testing.T) {
 	on := apitypes.Offer{Cloud: "aws", Region: "r", Zone: "z", InstanceType: "m.large", Reservation: "cr-1"}
 	beside := on
 	beside.Reservation = ""
@@ -117,8 +117,8 @@ func TestOnlyTheReservationIsBlockedThatFailed(t *testing.T) {
 	}
 }
 
-// Of a commitment each machine takes what its type takes, whoever holds it.
-func TestRoomOnACommitmentIsCountedByWhatMachinesTake(t *testing.T) {
+// Each machine takes what its type takes of a commitment, whichever job it belongs to.
+func TestCommitmentCountsResourcesOfMachines(t *testing.T) {
 	has := capacity.TakenBy(10, 64)
 	on := func(vcpu, gib float64) apitypes.Offer {
 		return apitypes.Offer{Cloud: "gcp", Region: "r", InstanceType: "m", Reservation: "cud", Has: has,
@@ -139,15 +139,15 @@ func TestRoomOnACommitmentIsCountedByWhatMachinesTake(t *testing.T) {
 		}
 		st.held, st.inUse = held.Now(there)
 		if _, proceed := DecideIntent(st, record.DefaultConfig(), time.Unix(10_000, 0)); proceed != c.bought {
-			t.Errorf("%d of %s beside %s of %s: bought %v", c.nodes, c.offer.Takes, st.inUse, has, proceed)
+			t.Errorf("%d of %s in addition to %s of %s: bought %v", c.nodes, c.offer.Takes, st.inUse, has, proceed)
 		} else if !proceed && !strings.Contains(st.Attempt.Reason, "of the commitment cud is in use, of 10 vCPUs and 64 GiB") {
 			t.Error(st.Attempt.Reason)
 		}
 	}
 }
 
-// What a place answers to nobody is not forgotten when it is full for those without a reservation as well.
-func TestAFullPlaceIsStillOneThatDoesNotAnswer(t *testing.T) {
+// A block of a location that also covers reserved capacity is kept when a capacity failure follows.
+func TestCapacityBlockKeepsEarlierKind(t *testing.T) {
 	cfg, now := record.DefaultConfig(), time.Unix(10_000, 0)
 	open := apitypes.Offer{Cloud: "aws", Region: "r", Zone: "z", InstanceType: "m"}
 	reserved := open

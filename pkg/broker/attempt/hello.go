@@ -12,7 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
-// Arriving is what a hello is decided on. The job and the task are loaded where it is the last.
+// Arriving is what the decision on a hello depends on. The job and the task are loaded only for the last hello.
 type Arriving struct {
 	Job     record.Job
 	Task    record.Task
@@ -20,7 +20,7 @@ type Arriving struct {
 	Rank    int
 }
 
-// Up says that the cluster is up once this node is there.
+// Up reports whether the cluster is up once this node has arrived.
 func (st *Arriving) Up() bool {
 	for i, n := range st.Cluster.Nodes {
 		if i != st.Rank && n.Address == "" {
@@ -30,8 +30,8 @@ func (st *Arriving) Up() bool {
 	return st.Cluster.State == record.ClusterBooting
 }
 
-// Doubt is why whoever says hello is not taken for the machine that was launched for the rank; nil where it is, or
-// where nothing was proved and nothing has to be. It is ErrEarly or ErrMachine, the latter with a reason.
+// Doubt returns why the caller is not accepted as the machine that was launched for the rank: ErrEarly, or ErrMachine
+// with a reason. It returns nil if the caller is that machine, or if there is no proof and none is required.
 func (st *Arriving) Doubt(cfg record.Config, m *wire.Machine) error {
 	cl := &st.Cluster
 	launched := cl.Nodes[st.Rank].Machine
@@ -39,19 +39,19 @@ func (st *Arriving) Doubt(cfg record.Config, m *wire.Machine) error {
 	case m == nil && (cl.Assigned() || !slices.Contains(cfg.Proven, cl.Offer.Cloud)):
 		return nil
 	case m == nil:
-		return doubt("it came without the proof that machines of %s have", cl.Offer.Cloud)
+		return doubt("it has no proof of identity, which machines of %s must have", cl.Offer.Cloud)
 	case m.Fault != "":
 		return doubt("%s", m.Fault)
 	case m.Cloud != cl.Offer.Cloud:
-		return doubt("it is a machine of %s, and one of %s was launched", m.Cloud, cl.Offer.Cloud)
+		return doubt("it is a machine of %s, but one of %s was launched", m.Cloud, cl.Offer.Cloud)
 	case launched == "" && cl.State == record.ClusterLaunching:
 		return record.ErrEarly
 	case m.ID != launched:
-		return doubt("it is %s, and %s was launched", m.ID, cmp.Or(launched, "no machine that is known"))
+		return doubt("it is %s, but %s was launched", m.ID, cmp.Or(launched, "no known machine"))
 	case m.Account != "" && cl.Account != "" && m.Account != cl.Account:
-		return doubt("it is of account %s, and was launched in %s", m.Account, cl.Account)
+		return doubt("it is of account %s, but was launched in %s", m.Account, cl.Account)
 	case m.Region != "" && m.Region != cl.Offer.Region:
-		return doubt("it is in %s, and was launched in %s", m.Region, cl.Offer.Region)
+		return doubt("it is in %s, but was launched in %s", m.Region, cl.Offer.Region)
 	}
 	return nil
 }
@@ -60,10 +60,10 @@ func doubt(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", record.ErrMachine, fmt.Sprintf(format, args...))
 }
 
-// maxDoubt bounds what is kept of a reason, in bytes: parts of it come from whoever was not believed.
+// maxDoubt is the maximum length of a stored reason, in bytes: the refused caller wrote parts of it.
 const maxDoubt = 300
 
-// DecideDoubt notes on an attempt why a machine was not believed.
+// DecideDoubt records in an attempt why a machine was refused.
 func DecideDoubt(a apitypes.Attempt, rank int, why error, now time.Time) (d record.Decision) {
 	text := strings.ToValidUTF8(fmt.Sprintf("the hello of rank %d was refused: %v", rank, why), "")
 	a.Doubt, a.DoubtedAt = strings.ToValidUTF8(text[:min(len(text), maxDoubt)], ""), now
@@ -71,13 +71,13 @@ func DecideDoubt(a apitypes.Attempt, rank int, why error, now time.Time) (d reco
 	return d
 }
 
-// Taken says that another agent has said hello already.
+// Taken reports whether another agent has already said hello for this rank.
 func (st *Arriving) Taken(h wire.Hello) bool {
 	n := st.Cluster.Nodes[st.Rank]
 	return n.Address != "" && n.Hello != madeUp(h)
 }
 
-// madeUp is what is kept of what an agent made up; nothing of one that did not.
+// madeUp returns the stored hash of an agent's nonce, or "" for an agent without one.
 func madeUp(h wire.Hello) string {
 	if h.Nonce == "" {
 		return ""
@@ -85,7 +85,7 @@ func madeUp(h wire.Hello) string {
 	return record.ShortHash(h.Nonce)
 }
 
-// DecideHello notes a node's address; the last one to come brings the cluster up.
+// DecideHello records a node's address; the last hello brings the cluster up.
 func DecideHello(st *Arriving, h wire.Hello, now time.Time) (d record.Decision) {
 	up := st.Up()
 	st.Cluster.Nodes = append([]record.Node(nil), st.Cluster.Nodes...)

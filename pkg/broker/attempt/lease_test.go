@@ -10,7 +10,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
-// renewed is a cluster of a job with plenty of budget left after a look at its lease.
+// renewed returns a cluster of a job with plenty of budget left, after a check of its lease.
 func renewed(cl record.Cluster, now time.Time) record.Cluster {
 	l := Losing{Job: record.Job{ID: "j", BudgetUSD: 1000}, Cluster: cl}
 	d, _ := DecideLease(l, record.Ledger{ReservedUSD: cl.ReservedUSD}, nil, record.DefaultConfig(), now)
@@ -30,16 +30,17 @@ func leased(reserved float64, lasts time.Duration) (record.Cluster, time.Time) {
 	}, start
 }
 
-// TestALeaseThatWasCountedAtTheOffersPriceIsRenewed: what was set aside before bids counted lasts a quarter as long as the record says.
-func TestALeaseThatWasCountedAtTheOffersPriceIsRenewed(t *testing.T) {
+// TestLeaseCountedAtOfferPriceIsRenewed: money reserved before bids were counted lasts a quarter as long as the
+// record says.
+func TestLeaseCountedAtOfferPriceIsRenewed(t *testing.T) {
 	cl, start := leased(0.5, 5*time.Hour)
 	if got := renewed(cl, start.Add(5*time.Hour-5*time.Minute)); got.Outcome != "" || !got.LeaseUntil.After(cl.LeaseUntil) {
 		t.Errorf("with 999 USD left it is %q until %v: %s", got.Outcome, got.LeaseUntil, got.Reason)
 	}
 }
 
-// TestALeaseOutlivesAPriceThatIsHeardOfLate: the broker learns after more than an hour that a machine costs four times as much.
-func TestALeaseOutlivesAPriceThatIsHeardOfLate(t *testing.T) {
+// TestLeaseSurvivesLatePriceUpdate: the broker learns after more than an hour that a machine costs four times as much.
+func TestLeaseSurvivesLatePriceUpdate(t *testing.T) {
 	cl, start := leased(0.4, time.Hour)
 	overhead := record.DefaultConfig().Overhead
 	for now := start; cl.Outcome == "" && now.Before(start.Add(4*time.Hour)); now = now.Add(2 * time.Minute) {
@@ -55,9 +56,9 @@ func TestALeaseOutlivesAPriceThatIsHeardOfLate(t *testing.T) {
 	}
 }
 
-// TestNothingIsBoughtThatIsStoppedAtTheFirstLook: what is set aside has to last until somebody looks, or it buys a
-// machine's boot and nothing else, and more than the budget.
-func TestNothingIsBoughtThatIsStoppedAtTheFirstLook(t *testing.T) {
+// TestNothingIsBoughtForTooLittleBudget: reserved money must last until the first check. Otherwise it would buy a
+// machine's boot and nothing else, for more than the budget.
+func TestNothingIsBoughtForTooLittleBudget(t *testing.T) {
 	cfg := record.DefaultConfig()
 	for reserved, want := range map[float64]bool{0.4: true, 0.005: false} {
 		st := &Buying{
@@ -73,9 +74,9 @@ func TestNothingIsBoughtThatIsStoppedAtTheFirstLook(t *testing.T) {
 	}
 }
 
-// TestALeaseIsNotExtendedIntoThePast: nobody looked for fifty minutes, as the functions were held up, and what the
-// machine has cost by now is more than what was set aside and what is left.
-func TestALeaseIsNotExtendedIntoThePast(t *testing.T) {
+// TestLeaseIsNotExtendedIntoThePast: the functions were delayed for fifty minutes, and the machine's cost by now
+// exceeds what was reserved plus what remains.
+func TestLeaseIsNotExtendedIntoThePast(t *testing.T) {
 	cl, start := leased(0.1, 15*time.Minute)
 	cl.Reprice(record.MarketRecord{USD: 0.2, At: start}, 0, start)
 	now := start.Add(70 * time.Minute)
@@ -88,6 +89,6 @@ func TestALeaseIsNotExtendedIntoThePast(t *testing.T) {
 		}
 	}
 	if got.Outcome != apitypes.OutcomeBudget || more != 0 || !got.LeaseUntil.Equal(cl.LeaseUntil) {
-		t.Errorf("it is %q and leased until %v, %v before the look", got.Outcome, got.LeaseUntil, now.Sub(got.LeaseUntil))
+		t.Errorf("it is %q and leased until %v, %v before the check", got.Outcome, got.LeaseUntil, now.Sub(got.LeaseUntil))
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// onSpot is a task of three hours that has run for one on a spot machine of 0.30 USD an hour, by a deadline hours away; its last
-// checkpoint is ten minutes old.
+// onSpot returns a task of three hours that has run for one on a spot machine of 0.30 USD an hour, with the given
+// time to its deadline. Its last checkpoint is ten minutes old.
 func onSpot(left time.Duration) (staying, time.Time) {
 	start := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
 	now := start.Add(time.Hour)
@@ -35,8 +35,8 @@ func onSpot(left time.Duration) (staying, time.Time) {
 	return st, now
 }
 
-func TestASpotMachineIsKeptAsLongAsItsLossLeavesTime(t *testing.T) {
-	// Were it taken just before the next look, in ten minutes, 130 minutes of work would be left and a start of ten.
+func TestSpotIsKeptWhileLossLeavesTime(t *testing.T) {
+	// If it were taken just before the next check, in ten minutes, 130 minutes of work and a start of ten would remain.
 	for left, want := range map[time.Duration]record.Leaving{
 		6 * time.Hour:                    "",
 		150 * time.Minute:                "",
@@ -51,12 +51,12 @@ func TestASpotMachineIsKeptAsLongAsItsLossLeavesTime(t *testing.T) {
 			t.Errorf("%v left: %q (%s), want %q", left, why, reason, want)
 		}
 		if why != "" && !strings.Contains(reason, "not even on-demand would be in time") {
-			t.Errorf("it is told as %q", reason)
+			t.Errorf("the reason is %q", reason)
 		}
 	}
 }
 
-func TestASpotMachineIsLeftWhenItIsNoLongerWorthItsPrice(t *testing.T) {
+func TestSpotIsLeftWhenNotWorthPrice(t *testing.T) {
 	table, err := bidding.NewWorth(context.Background(), bidding.Live{USD: 0.3, OnDemandUSD: 1, Work: 3, Left: 6, LossesPerHour: 0.01, Restart: 0.25})
 	if err != nil {
 		t.Fatal(err)
@@ -70,13 +70,13 @@ func TestASpotMachineIsLeftWhenItIsNoLongerWorthItsPrice(t *testing.T) {
 				t.Errorf("at %v USD with %v left: %q (%s), want %q", usd, left, why, reason, want)
 			}
 			if why != "" && !strings.Contains(reason, "spot costs 4.0000 USD/h now") {
-				t.Errorf("it is told as %q", reason)
+				t.Errorf("the reason is %q", reason)
 			}
 		}
 	}
 }
 
-func TestATaskThatMayRunOnSpotAloneStays(t *testing.T) {
+func TestSpotOnlyTaskStays(t *testing.T) {
 	st, now := onSpot(131 * time.Minute)
 	st.spec.Resources = []dag.Resources{{Market: dag.MarketSpot}}
 	if why, reason := st.leave(now); why != "" {
@@ -84,12 +84,12 @@ func TestATaskThatMayRunOnSpotAloneStays(t *testing.T) {
 	}
 }
 
-// TestATaskWithoutCheckpointsIsMeasuredByAllOfIt: what is done would be lost with the machine, or by leaving it.
-func TestATaskWithoutCheckpointsIsMeasuredByAllOfIt(t *testing.T) {
+// TestTaskWithoutCheckpointsCountsAllWork: its work would be lost with the machine, and by leaving it.
+func TestTaskWithoutCheckpointsCountsAllWork(t *testing.T) {
 	st, now := onSpot(3*time.Hour + 15*time.Minute)
 	st.spec.Checkpoint, st.Task.Progress = nil, 0
 	if why, _ := st.leave(now); why != record.LeaveForDeadline {
-		t.Errorf("%q with three hours of work to do again and 3h15m left", why)
+		t.Errorf("%q with three hours of work to repeat and 3h15m left", why)
 	}
 	if st, now = onSpot(3*time.Hour + 21*time.Minute); true {
 		st.spec.Checkpoint, st.Task.Progress = nil, 0
@@ -99,7 +99,7 @@ func TestATaskWithoutCheckpointsIsMeasuredByAllOfIt(t *testing.T) {
 	}
 }
 
-func TestLeavingSavesTheWorkAndReplansOnDemand(t *testing.T) {
+func TestLeavingSavesWorkAndReplansOnDemand(t *testing.T) {
 	st, now := onSpot(140 * time.Minute)
 	d := DecideLeave(st.Cluster, record.LeaveForDeadline, "reason", 10*time.Minute, now)
 	if len(d.Writes) != 1 {
@@ -134,7 +134,7 @@ func TestLeavingSavesTheWorkAndReplansOnDemand(t *testing.T) {
 	}
 }
 
-func TestBidsHaveATableForEverySpotTaskThatCanMove(t *testing.T) {
+func TestBidsHaveTableForEveryMovableSpotTask(t *testing.T) {
 	spec := &dag.Job{Tasks: []dag.Task{
 		{Name: "a", Time: dag.TimeEstimate{Default: time.Hour}, Checkpoint: &dag.Checkpoint{Every: 10 * time.Minute}, Resources: []dag.Resources{{}}},
 		{Name: "b", Time: dag.TimeEstimate{Default: time.Hour}, Checkpoint: &dag.Checkpoint{Every: 10 * time.Minute}, Resources: []dag.Resources{{}}},
@@ -163,7 +163,7 @@ func TestBidsHaveATableForEverySpotTaskThatCanMove(t *testing.T) {
 	}
 }
 
-func TestATaskThatBeginsTooLateForSpotWaitsForAPlanOnDemand(t *testing.T) {
+func TestTaskTooLateForSpotWaitsForOnDemandPlan(t *testing.T) {
 	spec := &dag.Job{Tasks: []dag.Task{{Name: "a", Time: dag.TimeEstimate{Default: time.Hour}, Resources: []dag.Resources{{}}}}}
 	plan := &record.Plan{Choice: []int32{0}, Offers: []record.Planned{{Offer: apitypes.Offer{Spot: true, USDPerHour: 0.2}}}}
 	now := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
@@ -175,8 +175,8 @@ func TestATaskThatBeginsTooLateForSpotWaitsForAPlanOnDemand(t *testing.T) {
 	}
 }
 
-// TestATaskOfABrokenGangGoesBackToAPlanThatHasAPlaceForIt: one that was made while it ran pins it where it was.
-func TestATaskOfABrokenGangGoesBackToAPlanThatHasAPlaceForIt(t *testing.T) {
+// TestTaskOfBrokenGangReturnsToUsablePlan: a plan made while it ran has no new offer for it.
+func TestTaskOfBrokenGangReturnsToUsablePlan(t *testing.T) {
 	for _, c := range []struct{ admittedUnder, want, replans int }{{3, 3, 0}, {2, 4, 1}} {
 		l := Losing{
 			Job:     record.Job{ID: "j", State: apitypes.JobRunning, Plan: record.Blob{Version: 3}},

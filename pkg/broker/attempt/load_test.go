@@ -13,11 +13,11 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// flaky is a store that answers so many times, and then fails. It counts how it is asked.
+// flaky is a store that answers a number of times, and then fails. It counts its requests.
 type flaky struct {
 	*stage
 	answers      int
-	single, many int // records that were asked for by name, and spans
+	single, many int // records read by key, and spans
 }
 
 var errStore = errors.New("the store is away")
@@ -68,7 +68,8 @@ func (f *flaky) Bids(j record.Job) (*record.Bids, error) {
 	return f.stage.Bids(j)
 }
 
-// running is a gang of two tasks behind a third, on spot and on a reservation, that runs, with one that has joined it.
+// running is a running gang of two tasks behind a third, on spot and on a reservation, with one task that has joined
+// it.
 func running(t *testing.T) *stage {
 	t.Helper()
 	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
@@ -107,7 +108,7 @@ func running(t *testing.T) *stage {
 	return s
 }
 
-// readings are all that attempts are decided on, as read from a store.
+// readings are all loaders of the records that decisions on attempts depend on.
 func readings(s *stage) map[string]func(book.Reader) (any, error) {
 	job := of[record.Job](s, record.JobKey("j"))
 	cl := of[record.Cluster](s, record.ClusterKey("j.1.1"))
@@ -162,9 +163,9 @@ func readings(s *stage) map[string]func(book.Reader) (any, error) {
 	}
 }
 
-// A store that is away for a moment is not one in which nothing is: whatever was being decided fails, and is tried
-// again. Else machines would be taken for gone, or bought twice.
-func TestAStoreThatIsAwayIsNotEmpty(t *testing.T) {
+// A store that fails for a moment must not look empty: the decision fails and is tried again. Otherwise machines
+// would be taken for gone, or bought twice.
+func TestStoreFailureIsNotEmptyResult(t *testing.T) {
 	s := running(t)
 	for name, read := range readings(s) {
 		whole, err := read(&flaky{stage: s, answers: 1000})
@@ -177,7 +178,7 @@ func TestAStoreThatIsAwayIsNotEmpty(t *testing.T) {
 			got, err := read(&flaky{stage: s, answers: reads})
 			if err == nil {
 				if !reflect.DeepEqual(got, whole) {
-					t.Errorf("%s: after %d answers it is %+v, and %+v of a store that does not fail", name,
+					t.Errorf("%s: after %d answers it is %+v, but %+v from a store that does not fail", name,
 						reads, got, whole)
 				}
 				break
@@ -192,8 +193,8 @@ func TestAStoreThatIsAwayIsNotEmpty(t *testing.T) {
 	}
 }
 
-// What stands in the store is what is decided on, all of it.
-func TestWhatIsReadIsAllThatIsThere(t *testing.T) {
+// Decisions depend on all records in the store.
+func TestLoadersReturnStoredRecords(t *testing.T) {
 	s := running(t)
 	st, err := LoadBuying(s, "j", 1, 1)
 	if err != nil || st.Job.ID != "j" || st.Attempt.OfferID == "" ||
@@ -226,12 +227,12 @@ func TestWhatIsReadIsAllThatIsThere(t *testing.T) {
 		s.records[gone] = before
 	}
 	if _, _, found, err := LoadReleased(s, "j.2.9", s.now); found || err != nil {
-		t.Errorf("a cluster that is not there: %v, %v", found, err)
+		t.Errorf("a missing cluster: %v, %v", found, err)
 	}
 }
 
-// A task that is saving its work is planned as one that waits, but not for a cluster of before.
-func TestTasksThatAreSavingWait(t *testing.T) {
+// A task that is saving its work is planned as a queued one, but an earlier cluster does not make it one.
+func TestSavingTasksCountAsQueued(t *testing.T) {
 	s := running(t)
 	for i, attempt := range map[int]int{1: 1, 2: 2} {
 		cl := of[record.Cluster](s, record.ClusterKey(record.ClusterID("j", i, 1)))
@@ -247,9 +248,9 @@ func TestTasksThatAreSavingWait(t *testing.T) {
 	}
 }
 
-// A few tasks of a job are read by themselves, many as pages of it: a page costs less than a hundred requests, and more
-// than one.
-func TestHowManyTasksAreReadAsPages(t *testing.T) {
+// A few tasks of a job are read by key, many as pages of its partition: a page costs less than a hundred keys, and more
+// than one key.
+func TestManyTasksAreReadAsPages(t *testing.T) {
 	for _, c := range []struct {
 		of, wanted int
 		pages      bool
@@ -268,7 +269,7 @@ func TestHowManyTasksAreReadAsPages(t *testing.T) {
 			t.Errorf("%d of %d: %d found, %v", c.wanted, c.of, len(found), err)
 		}
 		if (r.many > 0) != c.pages || (r.single > 0) == c.pages {
-			t.Errorf("%d of %d: %d read by themselves, and %d pages", c.wanted, c.of, r.single, r.many)
+			t.Errorf("%d of %d: %d read by key, and %d pages", c.wanted, c.of, r.single, r.many)
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// Losing is what the loss of a cluster is decided on.
+// Losing is what the decision on the loss of a cluster depends on.
 type Losing struct {
 	Job     record.Job
 	Task    record.Task
@@ -21,7 +21,7 @@ type Losing struct {
 	Cluster record.Cluster
 }
 
-// LoadLosing loads what the loss of a cluster is decided on.
+// LoadLosing loads what the decision on the loss of a cluster depends on.
 func LoadLosing(u book.Reader, cluster string) (l Losing, found bool, err error) {
 	if l.Cluster, found, err = book.Get[record.Cluster](u, record.ClusterKey(cluster)); err != nil || !found {
 		return l, found, err
@@ -43,15 +43,15 @@ func LoadLosing(u book.Reader, cluster string) (l Losing, found bool, err error)
 	return l, found, err
 }
 
-// DecideDoomed tells the agents of a cluster to save what they have before it is taken, and asks for a plan of where
-// the task goes on. Until they have saved, or are gone, it stays theirs.
+// DecideDoomed commands the agents of a cluster to save their work before its machines are taken, and requests a plan
+// for where the task resumes. The task keeps the cluster until they have saved or are gone.
 func DecideDoomed(l Losing, at, now time.Time) (d record.Decision) {
 	cl := l.Cluster
 	if cl.Outcome != "" || cl.State == record.ClusterDoomed || cl.State == record.ClusterReleasing {
 		return d
 	}
 	if cl.Launched.IsZero() {
-		cl.Launched = cl.Intended // the cloud knows more than its answer to the launch has told
+		cl.Launched = cl.Intended // the notice came before the answer to the launch
 	}
 	cl.State, cl.Since = record.ClusterDoomed, now
 	cl.Until, cl.Reason = at, "spot interruption"
@@ -64,15 +64,15 @@ func DecideDoomed(l Losing, at, now time.Time) (d record.Decision) {
 		}
 	case l.Job.State == apitypes.JobRunning && l.Task.Attempt == cl.Attempt:
 		cl.MinPlan = l.Job.Plan.Version + 1
-		d.Hold(record.JobKey(l.Job.ID)) // it is newer than what is in force
+		d.Hold(record.JobKey(l.Job.ID)) // MinPlan must be newer than the plan in force
 		d.Replan(l.Job, cl.Reason+" in "+record.Where(cl.Offer))
 	}
 	d.Put(record.ClusterKey(cl.ID), cl)
 	return d
 }
 
-// DecideLost ends an attempt whose machines are gone or no good: the task waits for a new plan, and the machines are
-// freed for certain.
+// DecideLost ends an attempt whose machines are gone or unusable: the task waits for a new plan, and the machines are
+// released in any case.
 func DecideLost(l Losing, outcome apitypes.Outcome, reason string, now time.Time) (d record.Decision) {
 	if l.Cluster.Outcome != "" {
 		return d
@@ -91,7 +91,7 @@ func DecideLost(l Losing, outcome apitypes.Outcome, reason string, now time.Time
 	}
 	if l.Task.Service != "" {
 		if !l.current() {
-			return d // it was handed over
+			return d // its task was handed over to another attempt
 		}
 		l.Task.ReadyAt = now
 	}
@@ -101,7 +101,7 @@ func DecideLost(l Losing, outcome apitypes.Outcome, reason string, now time.Time
 		return d
 	default:
 	}
-	if minPlan := l.Cluster.MinPlan; minPlan > 0 && minPlan <= l.Job.Plan.Version { // planned while it saved its work
+	if minPlan := l.Cluster.MinPlan; minPlan > 0 && minPlan <= l.Job.Plan.Version { // replanned while it saved its work
 		d.Requeue(l.Job, l.Task, minPlan)
 		d.Emit(events.CapacityFreed{Queue: l.Job.Queue})
 		return d
@@ -119,14 +119,14 @@ func DecideLost(l Losing, outcome apitypes.Outcome, reason string, now time.Time
 	return d
 }
 
-// MostSilent is how many attempts of a task in a row may lose an agent, though their cloud took nothing, with nothing
-// saved in between.
+// MostSilent is the maximum number of attempts in a row that may lose an agent without a checkpoint in between,
+// although their cloud took no machine.
 const MostSilent = 6
 
-// DecideSilent ends an attempt that has lost an agent, though its cloud has taken nothing. Where that happens again and
-// again, it is the task that takes its agents down, and others would be paid for in vain: it fails.
+// DecideSilent ends an attempt that has lost an agent although its cloud has taken no machine. If that happens
+// MostSilent times in a row, the task itself takes its agents down, and further attempts would waste money: it fails.
 func DecideSilent(l Losing, reason string, now time.Time) (d record.Decision) {
-	if l.Task.Checkpoint.Prefix != l.Attempt.ResumedFrom { // it has saved something
+	if l.Task.Checkpoint.Prefix != l.Attempt.ResumedFrom { // this attempt has saved a checkpoint
 		l.Task.Silent = 0
 	}
 	counts := l.current() && l.Task.Service == "" && l.Cluster.Outcome == "" && l.Cluster.State == record.ClusterUp
@@ -138,12 +138,12 @@ func DecideSilent(l Losing, reason string, now time.Time) (d record.Decision) {
 	}
 	l.Task.State, l.Task.Reason, l.Task.EndedAt = record.TaskFailed, reason, now
 	d = l.last(apitypes.OutcomeLost, reason, fmt.Sprintf("it has lost its agent %d times in a row, with nothing saved "+
-		"in between: does it take all memory of its machines? The last time: %s", l.Task.Silent, reason), now)
+		"in between: does it use up the memory of its machines? The last time: %s", l.Task.Silent, reason), now)
 	d.Put(record.TaskKey(l.Cluster.Job, l.Cluster.Task), l.Task)
 	return d
 }
 
-// last ends an attempt after which its task is not tried again; message is why.
+// last ends an attempt, and its task without a retry; message is why.
 func (l Losing) last(outcome apitypes.Outcome, reason, message string, now time.Time) (d record.Decision) {
 	cl := l.Cluster
 	cl.Outcome, cl.Reason = outcome, reason
@@ -155,8 +155,8 @@ func (l Losing) last(outcome apitypes.Outcome, reason, message string, now time.
 	return d
 }
 
-// rejoin has a task wait for the rest of its gang, or for a machine to go on on. The plan that it went by is as good as
-// before; one that was made while it ran has no place for it.
+// rejoin makes a task wait for the rest of its gang, or for a machine to resume on. If its plan is still in force, it
+// keeps it; a plan that was made while it ran has no offer for it.
 func rejoin(d *record.Decision, job record.Job, task record.Task, reason string) {
 	if job.Plan.Version == task.Plan {
 		d.Wait(job, task, task.Plan)
@@ -166,7 +166,7 @@ func rejoin(d *record.Decision, job record.Job, task record.Task, reason string)
 	d.Replan(job, reason)
 }
 
-// TakenBlock keeps the spot market that has just taken a machine from being tried at once: it has none to spare.
+// TakenBlock blocks the spot market that has just taken a machine: it has no capacity to spare.
 func TakenBlock(o apitypes.Offer, cfg record.Config, known []apitypes.Block, now time.Time) apitypes.Block {
 	cause := cloud.Errorf(o.Cloud, cloud.Capacity, "SpotInterruption", "spot machines are being taken in %s",
 		record.Where(o))
@@ -174,15 +174,15 @@ func TakenBlock(o apitypes.Offer, cfg record.Config, known []apitypes.Block, now
 	return blockFor(o, cloud.Capacity, cause, cfg, known, now)
 }
 
-// UnheardBlock keeps a place from being tried at once whose machines came up and whose agents never called: another one
-// there would be paid for as long, and be as silent.
+// UnheardBlock blocks a location whose machines came up but whose agents never called: more machines there would cost
+// as much and be as silent.
 func UnheardBlock(o apitypes.Offer, cfg record.Config, known []apitypes.Block, now time.Time) apitypes.Block {
 	cause := cloud.Errorf(o.Cloud, cloud.Transient, "NoAgent", "no agent of the machines in %s has called",
 		record.Where(o))
 	return blockFor(o, cloud.Transient, cause, cfg, known, now)
 }
 
-// DecideLeave has the agents of a cluster save what they have and stop; then the task is planned anew.
+// DecideLeave commands the agents of a cluster to save their work and stop; then the task is replanned.
 func DecideLeave(cl record.Cluster, why record.Leaving, reason string, within time.Duration,
 	now time.Time) (d record.Decision) {
 	cl.State, cl.Since, cl.Until = record.ClusterDoomed, now, now.Add(within)
@@ -193,8 +193,8 @@ func DecideLeave(cl record.Cluster, why record.Leaving, reason string, within ti
 	return d
 }
 
-// TasksNow loads the tasks of a job that were ready, with what their clusters have seen of them, and those clusters. Of
-// a task whose machines are being taken it says that it waits: that is what it has to be planned as.
+// TasksNow loads the job's tasks that have been ready, updated with what their clusters know of them, and the
+// clusters. A task whose machines are being taken is returned as queued, because it has to be planned as such.
 func TasksNow(u book.Reader, job string) ([]record.Task, []record.Cluster, error) {
 	tasks, err := book.List[record.Task](u, record.JobPart(job), "task#", 0)
 	if err != nil {
@@ -213,13 +213,13 @@ func TasksNow(u book.Reader, job string) ([]record.Task, []record.Cluster, error
 	return tasks, clusters, nil
 }
 
-// DecideVacate has a cluster save its work and stop for the good of its machines' owner. One that runs nothing yet is
-// given up at once.
+// DecideVacate commands a cluster to save its work and stop because its machines' owner wants them. A cluster that runs
+// nothing yet is ended at once.
 func DecideVacate(l Losing, cfg record.Config, reason string, now time.Time) (d record.Decision) {
 	switch {
 	case l.Cluster.Outcome != "" || l.Cluster.State == record.ClusterDoomed ||
 		l.Cluster.State == record.ClusterReleasing || l.Cluster.State == record.ClusterLaunching:
-		return d // it ends by itself, or is looked at again when it has begun
+		return d // it is ending, or is checked again when it has started
 	case l.Cluster.State == record.ClusterUp && l.Task.State == record.TaskRunning &&
 		l.Task.Attempt == l.Cluster.Attempt:
 		return DecideLeave(l.Cluster, record.LeaveMachine, reason, cfg.Overhead, now)
@@ -229,7 +229,7 @@ func DecideVacate(l Losing, cfg record.Config, reason string, now time.Time) (d 
 	}
 }
 
-// CanGo says whether a cluster can be told to save its work and stop for others.
+// CanGo reports whether a cluster can be commanded to save its work and make room for other tasks.
 func (l Losing) CanGo(restart time.Duration, now time.Time) bool {
 	return l.Cluster.State == record.ClusterUp && l.Cluster.Outcome == "" && l.Task.State == record.TaskRunning &&
 		l.Task.Attempt == l.Cluster.Attempt && now.Sub(l.Cluster.Running) >= l.Task.Keeps(restart)

@@ -10,8 +10,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// Gang is what the nodes of a cluster are told of those that they work with; nil where they need not know. All of a
-// gang are up before one is told to run, so their addresses are known.
+// Gang returns what the nodes of a cluster need to know of the members they work with, or nil if they work alone. All
+// of a gang are up before any member is commanded to run, so their addresses are known.
 func Gang(u book.Reader, job record.Job, spec *dag.Job, cl record.Cluster) (*wire.Gang, error) {
 	t := &spec.Tasks[cl.Task]
 	if t.Gang == "" && t.Joins == "" && t.Framework == "" || t.StandIn() {
@@ -55,8 +55,8 @@ func Gang(u book.Reader, job record.Job, spec *dag.Job, cl record.Cluster) (*wir
 	return g, nil
 }
 
-// firstOf is the rank in its role of a task's first node: 0 of one that is in the gang, behind that and those that join
-// before it of one that joins.
+// firstOf returns the rank, within its role, of a task's first node. It is 0 for a task of the gang. For a joining task
+// it follows the nodes of the gang and of those that join the role before it.
 func firstOf(spec *dag.Job, joining []int, task int) (rank int) {
 	lead := spec.Lead(task)
 	if lead < 0 {

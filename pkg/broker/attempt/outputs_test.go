@@ -10,8 +10,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// TestAgentsAreToldWhichOutputsAFailureLeaves has both kinds in an assignment.
-func TestAgentsAreToldWhichOutputsAFailureLeaves(t *testing.T) {
+// TestAssignmentListsOutputsOfFailure has both kinds in an assignment.
+func TestAssignmentListsOutputsOfFailure(t *testing.T) {
 	spec := &dag.Job{Name: "j", Tasks: []dag.Task{{Name: "t", Run: "true", Outputs: []dag.Output{
 		{Name: "log", Path: "l", URI: "s3://b/l", OnFailure: true}, {Name: "model", Path: "m", URI: "s3://b/m"},
 	}}}}

@@ -9,7 +9,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
-// LoadReleased loads a cluster that is terminated, charged by the price of now, with its attempt.
+// LoadReleased loads a terminated cluster, charged at the current price, with its attempt.
 func LoadReleased(u book.Reader, id string,
 	now time.Time) (cl record.Cluster, attempt apitypes.Attempt, found bool, err error) {
 	task, number, _ := record.ClusterAttempt(id)
@@ -30,7 +30,7 @@ func LoadReleased(u book.Reader, id string,
 	return cl, attempt, true, nil
 }
 
-// DecideLetGo has a cluster released that is kept for people to look at.
+// DecideLetGo releases a cluster that is kept for people to examine.
 func DecideLetGo(cl record.Cluster, why string, now time.Time) (d record.Decision) {
 	cl.KeptUntil = now
 	d.Put(record.ClusterKey(cl.ID), cl)
@@ -38,7 +38,7 @@ func DecideLetGo(cl record.Cluster, why string, now time.Time) (d record.Decisio
 	return d
 }
 
-// DecideReleasing notes that a cluster is about to be terminated.
+// DecideReleasing records that a cluster is about to be terminated.
 func DecideReleasing(cl *record.Cluster, now time.Time) (d record.Decision) {
 	cl.State, cl.Since = record.ClusterReleasing, now
 	cl.Seq++
@@ -47,7 +47,7 @@ func DecideReleasing(cl *record.Cluster, now time.Time) (d record.Decision) {
 	return d
 }
 
-// DecideReleased tells what an attempt cost whose machines are gone.
+// DecideReleased emits the cost of an attempt whose machines are gone.
 func DecideReleased(cl record.Cluster, attempt apitypes.Attempt, minBilled time.Duration,
 	now time.Time) (d record.Decision) {
 	if !cl.Released() {
@@ -65,7 +65,7 @@ func DecideReleased(cl record.Cluster, attempt apitypes.Attempt, minBilled time.
 	return d
 }
 
-// DecideGone ends the records of an attempt whose machines are gone, at what they cost.
+// DecideGone completes the record of an attempt whose machines are gone, with its cost, and removes the cluster's.
 func DecideGone(cl record.Cluster, attempt apitypes.Attempt, usd float64, now time.Time) (d record.Decision) {
 	if attempt.Outcome == "" {
 		attempt.Outcome, attempt.Reason = cl.Over(attempt), cl.Reason
@@ -82,7 +82,7 @@ func DecideGone(cl record.Cluster, attempt apitypes.Attempt, usd float64, now ti
 	return d
 }
 
-// booked is how long a cluster is charged for, and what.
+// booked returns how long a cluster is charged for, and its cost in USD.
 func booked(cl record.Cluster, minBilled time.Duration, now time.Time) (held time.Duration, usd float64) {
 	from, ok := cl.ChargedFrom()
 	if !ok {
@@ -92,7 +92,7 @@ func booked(cl record.Cluster, minBilled time.Duration, now time.Time) (held tim
 	return held, cl.Charged(from.Add(held))
 }
 
-// reprice takes in what the market of a cluster's offer says now.
+// reprice updates a cluster with the current price of its offer's market.
 func reprice(u book.Reader, cl *record.Cluster, attempt apitypes.Attempt, now time.Time) error {
 	m, err := MarketOf(u, attempt)
 	if err == nil {
@@ -101,7 +101,7 @@ func reprice(u book.Reader, cl *record.Cluster, attempt apitypes.Attempt, now ti
 	return err
 }
 
-// MarketOf is what is known of the spot market that an attempt bought on; nothing of one on demand.
+// MarketOf returns the record of the spot market that an attempt bought on; an empty one for an attempt on demand.
 func MarketOf(u book.Reader, attempt apitypes.Attempt) (m record.MarketRecord, err error) {
 	if attempt.Offer.Spot {
 		m, _, err = book.Get[record.MarketRecord](u, record.MarketKey(record.MarketID(attempt.OfferID)))

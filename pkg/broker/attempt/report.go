@@ -12,7 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// Reporting is what one report is decided on; loadReporting says what of it is loaded.
+// Reporting is what the decision on a report depends on; loadReporting says what of it is loaded.
 type Reporting struct {
 	Job     record.Job
 	Spec    *dag.Task
@@ -20,12 +20,12 @@ type Reporting struct {
 	Attempt apitypes.Attempt
 	Cluster record.Cluster
 	Rank    int
-	Chief   bool          // with its task the work of the gang is done
-	Keep    time.Duration // for how long machines of a task that fails may be kept
+	Chief   bool          // the gang's work is done when this task has succeeded
+	Keep    time.Duration // how long the machines of a failed task may be kept
 	Joined  bool          // others may join its task's role while it runs
-	Done    bool          // the work of its gang is: its chief has succeeded
+	Done    bool          // the work of its gang is done: its chief has succeeded
 	Now     time.Time
-	serving Serving // of a replica of a service
+	serving Serving // only for a replica of a service
 }
 
 // LoadDone loads whether the work of a task's gang is done.
@@ -50,11 +50,11 @@ func (st *Reporting) LoadDone(u book.Reader, spec *dag.Job) error {
 // node is the node that reports.
 func (st *Reporting) node() *record.Node { return &st.Cluster.Nodes[st.Rank] }
 
-// Decide takes in what a node tells.
+// Decide handles a node's report.
 func (st *Reporting) Decide(r wire.Report, cfg record.Config) record.Decision {
 	st.node().Seen = st.Now
 	st.Cluster.Moved(st.Rank, r.Moved, cfg.Stores)
-	over := st.Cluster.Outcome != "" // lost, and only waiting to be freed
+	over := st.Cluster.Outcome != "" // lost, and only waiting for its release
 	switch r.Event {
 	case wire.Started:
 		return st.started()
@@ -92,7 +92,7 @@ func (st *Reporting) Decide(r wire.Report, cfg record.Config) record.Decision {
 	return d
 }
 
-// unscale turns a duration of the machines' clock into one of the broker's.
+// unscale converts a duration of the machines' clock into one of the broker's clock.
 func unscale(d time.Duration, scale float64) time.Duration {
 	if scale <= 0 {
 		return d
@@ -100,13 +100,13 @@ func unscale(d time.Duration, scale float64) time.Duration {
 	return time.Duration(float64(d) / scale)
 }
 
-// save adds the records that a report of the attempt's course changed.
+// save writes the records that a report changes while the attempt continues.
 func (st *Reporting) save(d *record.Decision) {
 	d.Put(record.ClusterKey(st.Cluster.ID), st.Cluster)
 	d.Put(record.TaskKey(st.Cluster.Job, st.Cluster.Task), st.Task)
 }
 
-// end adds the records that a report of the attempt's end changed.
+// end writes the records that a report of the attempt's end changes.
 func (st *Reporting) end(d *record.Decision) {
 	st.save(d)
 	d.Put(record.AttemptKey(st.Cluster.Job, st.Cluster.Task, st.Cluster.Attempt), st.Attempt)
@@ -121,7 +121,7 @@ func (st *Reporting) every(is func(record.Node) bool) bool {
 	return true
 }
 
-// started notes that a node runs the task; the last node to start makes the task running.
+// started records that a node runs the task. The last node to start makes the task running.
 func (st *Reporting) started() (d record.Decision) {
 	st.node().Started = true
 	if st.Cluster.Outcome != "" || st.Cluster.Started || st.Task.Attempt != st.Cluster.Attempt ||
@@ -141,8 +141,8 @@ func (st *Reporting) started() (d record.Decision) {
 	return d
 }
 
-// checkpointed notes a complete checkpoint, unless a newer one is known. With several nodes the first one's counts: the
-// agents of the others save under the same number.
+// checkpointed records a complete checkpoint, unless a newer one is known. With several nodes, only the first one's
+// report counts: the other agents save under the same number.
 func (st *Reporting) checkpointed(r wire.Report) (d record.Decision) {
 	if st.Rank != 0 || r.Seq <= st.Task.Checkpoint.Seq || st.Task.Attempt != st.Cluster.Attempt {
 		d.Put(record.ClusterKey(st.Cluster.ID), st.Cluster)
@@ -161,7 +161,7 @@ func (st *Reporting) checkpointed(r wire.Report) (d record.Decision) {
 	return d
 }
 
-// succeeded notes that a node is done; the last one ends the task.
+// succeeded records that a node is done; the last one ends the task.
 func (st *Reporting) succeeded(r wire.Report) (d record.Decision) {
 	st.node().Started, st.node().Done = true, true
 	if !st.every(func(n record.Node) bool { return n.Done }) {
@@ -171,7 +171,7 @@ func (st *Reporting) succeeded(r wire.Report) (d record.Decision) {
 	if st.Task.StartedAt.IsZero() || st.Cluster.Running.IsZero() {
 		st.Cluster.Running, st.Task.StartedAt = st.Now, st.Now
 	}
-	// the attempt's record is written when it is known what it cost
+	// the attempt's record is written when its cost is known
 	st.Cluster.Outcome, st.Cluster.Ended = apitypes.OutcomeSucceeded, st.Now
 	st.Task.State, st.Task.EndedAt, st.Task.Progress = record.TaskSucceeded, st.Now, 1
 	if !r.Empty || len(st.Cluster.Nodes) > 1 {
@@ -188,9 +188,9 @@ func (st *Reporting) succeeded(r wire.Report) (d record.Decision) {
 	return d
 }
 
-// failed ends the attempt: one node that fails fails them all. Its machines may be kept for people to look at.
+// failed ends the attempt: one failed node fails them all. Its machines may be kept for people to examine.
 func (st *Reporting) failed(r wire.Report, cfg record.Config) (d record.Decision) {
-	if st.Done { // a worker that has lost its chief because that is done
+	if st.Done { // a worker that lost its chief because the chief is done
 		return DecideComplete(Member{Losing: st.losing(), Bought: true}, st.Now)
 	}
 	message := r.Message
@@ -218,11 +218,11 @@ func (st *Reporting) failed(r wire.Report, cfg record.Config) (d record.Decision
 	return d
 }
 
-// stopped notes that a node has saved and stopped; when all have, a doomed cluster is lost at once, without
-// waiting for the machine to be taken.
+// stopped records that a node has saved its work and stopped. When all nodes have, a doomed cluster is lost at once,
+// before the machines are taken.
 func (st *Reporting) stopped() (d record.Decision) {
 	st.node().Stopped = true
-	if st.node().Keeps && st.Cluster.Kept(st.Now) { // the time is over, or who looked at it has seen enough
+	if st.node().Keeps && st.Cluster.Kept(st.Now) { // the time has passed, or a user has ended it
 		return DecideLetGo(st.Cluster, "it is no longer kept", st.Now)
 	}
 	if st.Cluster.State == record.ClusterDoomed && st.Cluster.Outcome == "" && st.Cluster.Stopped() {
@@ -233,15 +233,15 @@ func (st *Reporting) stopped() (d record.Decision) {
 	return d
 }
 
-// progressOf is what of a task's work need not be done again: known of stand-ins, estimated by time for
-// tasks that keep checkpoints.
+// progressOf returns the fraction of a task's work that need not be repeated. It is known for stand-ins, and estimated
+// from the time for tasks that save checkpoints.
 func progressOf(t *dag.Task, task record.Task, attempt apitypes.Attempt, saved time.Time) float64 {
 	if t.StandIn() || t.Checkpoint == nil || attempt.Started.IsZero() {
 		return task.Progress
 	}
 	total := t.Time.For(attempt.Offer.InstanceType, attempt.Offer.Accelerator, attempt.Offer.AccelCount)
 	done := attempt.Resumed + saved.Sub(attempt.Started).Seconds()/max(total.Seconds(), 1)
-	// An estimate of the author's: never believed to the end.
+	// The author's estimate of the time is never trusted to the end.
 	return math.Max(task.Progress, math.Min(done, maxEstimatedProgress))
 }
 

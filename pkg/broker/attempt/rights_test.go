@@ -15,8 +15,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/pack"
 )
 
-// Credentials are lent for what a task mounts, as it mounts it, and for nothing else.
-func TestWhatIsLentToATask(t *testing.T) {
+// Credentials are lent only for what a task mounts, and only for reading or writing as it mounts it.
+func TestLoansOfTask(t *testing.T) {
 	task := dag.Task{Name: "t", Run: "x", Inputs: []dag.Input{
 		{URI: "s3://copied/a/", Path: "a"},
 		{URI: "s3://read/b", Path: "b", Mount: dag.MountRead},
@@ -47,9 +47,9 @@ func TestWhatIsLentToATask(t *testing.T) {
 	}
 }
 
-// A task writes its own checkpoints by its first node, and what it mounts to write, but never to what others have
-// brought along: packs are shared.
-func TestWhatANodeMayWrite(t *testing.T) {
+// The first node of a task writes its checkpoints. A task writes what it mounts for writing, but never other users'
+// uploads: packs are shared.
+func TestWriteScopeOfNode(t *testing.T) {
 	s := roles(t)
 	s.cfg.StoreURL = "s3://home"
 	digest := string(pack.DigestOf([]byte("x")))
@@ -62,8 +62,8 @@ func TestWhatANodeMayWrite(t *testing.T) {
 		rank          int
 		reads, mounts string // it mounts to write
 		named         string
-		want          []string // that it writes besides its own output
-		read          []string // that it reads besides its inputs
+		want          []string // that it writes in addition to its own output
+		read          []string // that it reads in addition to its inputs
 	}{
 		{name: "the first node saves", saves: true, named: own(1) + "x", want: []string{own(1)}},
 		{name: "another node", saves: true, rank: 1, named: own(1) + "x"},
@@ -73,7 +73,7 @@ func TestWhatANodeMayWrite(t *testing.T) {
 		{name: "elsewhere", saves: true, named: "s3://home/j/second/ckpt/1-x/y"},
 		{name: "what it mounts", mounts: "s3://b/x", want: []string{"s3://b/x"}},
 		{name: "packs", mounts: "s3://home/packs/x"},
-		{name: "all that packs are in", mounts: "s3://home"},
+		{name: "the folder of all packs", mounts: "s3://home"},
 		{name: "no place", mounts: "elsewhere", want: []string{"elsewhere"}},
 		{name: "the pieces of a pack that it reads", reads: packed, named: piece, read: []string{piece}},
 		{name: "what is no piece", reads: packed, named: piece + "x"},
@@ -105,8 +105,8 @@ func TestWhatANodeMayWrite(t *testing.T) {
 	}
 }
 
-// What a task writes elsewhere is that place where it has one node, and a place below it for each of several.
-func TestWhereNodesWriteElsewhere(t *testing.T) {
+// A task with one node writes to an output's URI itself; several nodes each write to a folder below it.
+func TestWriteScopeOutsideStore(t *testing.T) {
 	s := roles(t)
 	s.cfg.StoreURL = "s3://home"
 	for task, want := range map[int]string{0: "s3://b/out/1/", 1: "s3://b/out/"} {
@@ -119,8 +119,8 @@ func TestWhereNodesWriteElsewhere(t *testing.T) {
 	}
 }
 
-// Its driver is told of the rules that a task's machines are placed by, but for those that its region has settled.
-func TestWhichRulesOfPlacementADriverIsTold(t *testing.T) {
+// The driver gets the placement rules of a task's machines, except those that its region already satisfies.
+func TestPlacementRulesForDriver(t *testing.T) {
 	spec := &dag.Job{
 		Placement: []dag.Placement{
 			{Spread: dag.LevelRegion, Of: []string{"a", "b"}}, {Spread: dag.LevelZone, Max: 2, Of: []string{"a", "b"}},
@@ -139,8 +139,8 @@ func TestWhichRulesOfPlacementADriverIsTold(t *testing.T) {
 	}
 }
 
-// What is to be looked at when it fails is kept for as long as its author says; a service is begun anew instead.
-func TestAnAgentIsToldForHowLongToKeepWhatFails(t *testing.T) {
+// The machines of a failed task are kept for as long as its author says; a replica of a service is restarted instead.
+func TestAssignmentStatesHowLongToKeepFailures(t *testing.T) {
 	for _, c := range []struct {
 		keep    time.Duration
 		service bool
@@ -158,9 +158,9 @@ func TestAnAgentIsToldForHowLongToKeepWhatFails(t *testing.T) {
 	}
 }
 
-// However compressed the broker's time is, a replica that was ready and is not has time for the probes by which it
-// would be ready again.
-func TestAReplicaMayBecomeReadyAgainInCompressedTime(t *testing.T) {
+// However compressed the broker's time is, a replica that is no longer ready has time for the probes that would make it
+// ready again.
+func TestReplicaPatienceInCompressedTime(t *testing.T) {
 	for _, scale := range []float64{1, 0.01, 0.0001} {
 		cfg := record.DefaultConfig()
 		cfg.Scale = scale
@@ -172,8 +172,8 @@ func TestAReplicaMayBecomeReadyAgainInCompressedTime(t *testing.T) {
 	}
 }
 
-// The secrets of an update are its own, or those of before where it is from before versions had their own.
-func TestWhichSecretsAClusterHas(t *testing.T) {
+// An update has its own secrets, or those of the first version if it was made before each version had its own.
+func TestSecretsOfCluster(t *testing.T) {
 	s := roles(t)
 	job := record.Job{ID: "j", Spec: record.Blob{Version: 2}, Was: []record.Blob{{Version: 1}}}
 	has := func(version int) string {
@@ -188,19 +188,19 @@ func TestWhichSecretsAClusterHas(t *testing.T) {
 	}
 	s.put(record.SecretsKey("j", 1), record.Secrets{Sealed: []byte("first")})
 	if got := has(1) + has(2); got != "firstfirst" {
-		t.Errorf("of before, and of now: %q", got)
+		t.Errorf("previous and current: %q", got)
 	}
 	s.put(record.SecretsKey("j", 2), record.Secrets{Sealed: []byte("second")})
 	if got := has(1) + has(2); got != "firstsecond" {
-		t.Errorf("of before, and of now: %q", got)
+		t.Errorf("previous and current: %q", got)
 	}
 	if _, found, err := SecretsOf(&flaky{stage: s}, job, record.Cluster{Spec: 2}); found || !errors.Is(err, errStore) {
-		t.Errorf("of a store that is away: %v, %v", found, err)
+		t.Errorf("with a failing store: %v, %v", found, err)
 	}
 }
 
-// Whoever looks why nothing runs reads who has suspended it, and why.
-func TestASuspensionInWords(t *testing.T) {
+// The text says who has suspended the job, and why.
+func TestSuspensionText(t *testing.T) {
 	for want, s := range map[string]apitypes.Suspension{
 		"suspended":                     {},
 		"suspended by ann":              {By: "ann"},

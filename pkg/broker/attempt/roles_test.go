@@ -12,8 +12,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// roles is a gang of two roles, two tasks that have joined the first one and one that has joined the second; all run
-// but the last to join the first role, which is up.
+// roles is a gang of two roles, with two tasks that have joined the first role and one that has joined the second. All
+// run except the last to join the first role, which is up.
 func roles(t *testing.T) *stage {
 	t.Helper()
 	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
@@ -42,9 +42,9 @@ func roles(t *testing.T) *stage {
 	return s
 }
 
-// Whoever joins a role counts its ranks behind those of the role that are there before it, and is told of those that
-// run and of itself. All know how many of the gang there are at least, and at most.
-func TestRanksOfThoseThatJoinARole(t *testing.T) {
+// The ranks of a joining task follow those of the role before it. It learns of the running members and of itself. All
+// members learn the minimum and maximum size of the gang.
+func TestRanksOfJoiningTasks(t *testing.T) {
 	s := roles(t)
 	for task, c := range map[int]struct {
 		first   int
@@ -69,14 +69,14 @@ func TestRanksOfThoseThatJoinARole(t *testing.T) {
 			}
 		}
 		if g.First != c.first || fmt.Sprint(got) != fmt.Sprint(c.members) || g.Least != 3 || g.Most != 11 {
-			t.Errorf("%s is told that it is %d, of %d to %d, and of %v",
+			t.Errorf("%s gets rank %d, of %d to %d, and members %v",
 				s.spec.Tasks[task].Name, g.First, g.Least, g.Most, got)
 		}
 	}
 }
 
-// A role whose task is the chief of its gang ends with it, for those that have joined it too.
-func TestTheWorkOfAGangIsDoneWithItsChief(t *testing.T) {
+// When a role's task that is the gang's chief succeeds, the work of the tasks that joined it is done as well.
+func TestGangIsDoneWhenChiefSucceeds(t *testing.T) {
 	for chief, want := range map[int]map[int]bool{
 		0: {0: false, 1: true, 2: true, 3: true, 4: true},
 		1: {0: true, 1: false, 2: true, 3: true, 4: true},
@@ -96,8 +96,8 @@ func TestTheWorkOfAGangIsDoneWithItsChief(t *testing.T) {
 	}
 }
 
-// A task whose reactions say so begins anew by itself, beside others of its gang that run.
-func TestWhoBeginsAnewByItself(t *testing.T) {
+// A task whose reactions allow it restarts alone, while others of its gang run.
+func TestTaskRestartsAlone(t *testing.T) {
 	taken := []dag.Reaction{{Event: dag.PodEvicted, Action: dag.RestartRole}}
 	failed := []dag.Reaction{{Event: dag.PodFailed, Action: dag.RestartRole, ExitCodes: []int{3}}}
 	member := func(index int, started bool) Member {
@@ -112,7 +112,7 @@ func TestWhoBeginsAnewByItself(t *testing.T) {
 		on      []dag.Reaction
 		e       events.GangBroken
 		members []Member
-		by      string // who says that it can
+		by      string // the running task that makes it possible
 	}{
 		"its machine was taken":           {taken, lost, []Member{member(0, true), member(1, true)}, "j.0.1"},
 		"the second of those left":        {taken, lost, []Member{member(0, false), member(2, true)}, "j.2.1"},
@@ -133,8 +133,8 @@ func TestWhoBeginsAnewByItself(t *testing.T) {
 	}
 }
 
-// An agent is told of the image of the alternative that its machine is one of.
-func TestWhichAlternativeAMachineIsOf(t *testing.T) {
+// An agent gets the image of the alternative that its machine matches.
+func TestAlternativeOfMachine(t *testing.T) {
 	task := &dag.Task{Resources: []dag.Resources{
 		{Cloud: "gcp", Image: "docker:gcp"},
 		{Cloud: "aws", Region: "r", Zone: "z", InstanceType: "big", Image: "docker:big"},
@@ -156,7 +156,7 @@ func TestWhichAlternativeAMachineIsOf(t *testing.T) {
 			got = r.Image
 		}
 		if got != c.want {
-			t.Errorf("%+v is of the alternative with %q, want %q", c.o, got, c.want)
+			t.Errorf("%+v matches the alternative with %q, want %q", c.o, got, c.want)
 		}
 	}
 }

@@ -15,20 +15,20 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// DecideRun tells the agents of a cluster to start, once.
+// DecideRun commands the agents of a cluster to start, once.
 func DecideRun(cl record.Cluster, now time.Time) (d record.Decision) {
 	if cl.State != record.ClusterUp || cl.Command != "" {
 		return d
 	}
 	cl.Run()
-	if now.After(cl.Since) { // a decision may have waited for longer than its records
+	if now.After(cl.Since) { // now may be older than the records, if the decision had to wait
 		cl.Since = now
 	}
 	d.Put(record.ClusterKey(cl.ID), cl)
 	return d
 }
 
-// Assignment is what the nodes of a cluster have to run. It follows from records that do not change while the
+// Assignment returns what the nodes of a cluster have to run. It is made from records that do not change while the
 // attempt lasts, except the checkpoint, which only this attempt writes.
 func Assignment(cfg record.Config, job record.Job, spec *dag.Job, cl record.Cluster, task record.Task,
 	attempt apitypes.Attempt, in Inherited) *wire.Assignment {
@@ -57,7 +57,7 @@ func Assignment(cfg record.Config, job record.Job, spec *dag.Job, cl record.Clus
 	}
 	if t.StandIn() {
 		// Its files are only sizes: there is nothing to stage.
-		a.StandIn = max(time.Duration(float64(t.Recorded)*cfg.StandInScale), 1) // no time at all, but a stand-in
+		a.StandIn = max(time.Duration(float64(t.Recorded)*cfg.StandInScale), 1) // 0 would mean that it is no stand-in
 		a.Progress, a.Workdir, a.Parents, a.Only, a.Nothing = attempt.Resumed, "", nil, nil, nil
 		return a
 	}
@@ -74,8 +74,7 @@ func Assignment(cfg record.Config, job record.Job, spec *dag.Job, cl record.Clus
 	return a
 }
 
-// from is what an agent is told of where something lies: a path in the store that its own attempt keeps its data in,
-// else a URI.
+// from returns a location as an agent needs it: a path if it is in the attempt's own store, otherwise a URI.
 func from(cfg record.Config, cl record.Cluster, where string) string {
 	store := cmp.Or(cl.Store, cfg.StoreURL)
 	if where == "" || store == cfg.StoreURL {
@@ -88,8 +87,8 @@ func from(cfg record.Config, cl record.Cluster, where string) string {
 	return uri
 }
 
-// Alternative is the first of a task's that an offer is one of by its name and place; nil where there is none, as on
-// machines of a pool.
+// Alternative returns the first of a task's resources that an offer matches by name and location. It returns nil if
+// none does, as on machines of a pool.
 func Alternative(t *dag.Task, o apitypes.Offer) *dag.Resources {
 	is := func(asked, has string) bool { return asked == "" || strings.EqualFold(asked, has) }
 	for i := range t.Resources {
@@ -102,19 +101,19 @@ func Alternative(t *dag.Task, o apitypes.Offer) *dag.Resources {
 	return nil
 }
 
-// taskPrefix is a task's own place in the job's store.
+// taskPrefix is the prefix of a task's data in the job's store.
 func taskPrefix(job, task string) string { return job + "/" + task }
 
-// Inherited is what an agent is told of the outputs of its task's parents, by their names.
+// Inherited is what an agent needs to know of the outputs of its task's parents, by the parents' names.
 type Inherited struct {
-	// Parents are where they lie, and Only the paths of what is read of those of which not all is.
+	// Parents are the locations of the outputs. Only lists the paths to read of parents that are read in part.
 	Parents map[string]string
 	Only    map[string][]string
-	// Nothing are parents that left nothing, or of which nothing is read.
+	// Nothing lists the parents that have no output, or none that is read.
 	Nothing []string
 }
 
-// ParentOutputs finds where the outputs of the parents of a cluster's task lie, as its agent is told.
+// ParentOutputs returns the locations of the outputs of the parents of a cluster's task, in the form its agent needs.
 func ParentOutputs(u book.Reader, cfg record.Config, job record.Job, spec *dag.Job, cl record.Cluster) (Inherited,
 	error) {
 	in := Inherited{Parents: map[string]string{}, Only: map[string][]string{}}
@@ -149,7 +148,7 @@ func ParentOutputs(u book.Reader, cfg record.Config, job record.Job, spec *dag.J
 	return in, err
 }
 
-// read tells which paths of a parent's output an edge carries, where it does not carry all of it.
+// read returns the paths of a parent's output that an edge carries; all is true if it carries all of it.
 func read(parent *dag.Task, outputs []string) (paths []string, all bool) {
 	if outputs == nil {
 		return nil, true
@@ -165,11 +164,11 @@ func read(parent *dag.Task, outputs []string) (paths []string, all bool) {
 	return paths, false
 }
 
-// manyTasks is from how many on the tasks of a job may be read as pages of its partition: a request for so many keys
-// brings less than a page, and a store that is paid by the record bills each key as much as several records of a page.
+// manyTasks is the number of keys above which reading pages of the job's partition may be better. A request for many
+// keys returns less than a page, and a store that bills by the record bills each key like several records of a page.
 const manyTasks = 100
 
-// LoadTasks loads those of a job's tasks that have a record, all together: pages of them where most are wanted.
+// LoadTasks loads those of the given tasks that have a record. If most of a job's tasks are wanted, it reads pages.
 func LoadTasks(u book.Reader, job record.Job, tasks []int32) (found []record.Task, err error) {
 	if len(tasks) > manyTasks && len(tasks) > job.Tasks/8 {
 		wanted := make([]bool, job.Tasks)

@@ -16,10 +16,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/pack"
 )
 
-// Scope is what a node of an attempt may reach of the objects that it names: it reads its task's inputs and work
-// directory, its parents' outputs and the checkpoint that it resumes; it writes its own outputs and checkpoints, and
-// where its task's outputs are to go besides. Of the parents only those are loaded whose outputs are named: a task may
-// have ten thousand.
+// Scope returns which of the named objects a node of an attempt may access. It may read its task's inputs and work
+// directory, its parents' outputs and the checkpoint that it resumes from. It may write its own outputs and
+// checkpoints, and the other destinations of its task's outputs. Only parents whose outputs are named are loaded: a
+// task may have ten thousand parents.
 func Scope(u book.Reader, cfg record.Config, job record.Job, cl record.Cluster, rank int,
 	named []string) (s grant.Scope, err error) {
 	spec, err := SpecOf(u, job, cl)
@@ -28,7 +28,7 @@ func Scope(u book.Reader, cfg record.Config, job record.Job, cl record.Cluster, 
 	}
 	t := &spec.Tasks[cl.Task]
 	in := func(store, prefix string) string { // prefixes in records begin with the job's ID
-		uri, _ := grant.Below(store, prefix) // of names that are checked
+		uri, _ := grant.Below(store, prefix) // these names have been checked
 		return uri
 	}
 	stores := cfg.StoreURLs()
@@ -57,8 +57,8 @@ func Scope(u book.Reader, cfg record.Config, job record.Job, cl record.Cluster, 
 	}
 	for _, out := range t.Outputs {
 		switch below, err := grant.Below(out.URI, strconv.Itoa(rank)+"/"); {
-		case err != nil: // none, or a path of the machine's own
-		case strings.HasPrefix(below, packs): // what others have brought along
+		case err != nil: // no URI, or a path on the machine
+		case strings.HasPrefix(below, packs): // uploads of other users
 		case len(cl.Nodes) > 1:
 			s.Write = append(s.Write, below)
 		default:
@@ -78,7 +78,7 @@ func Scope(u book.Reader, cfg record.Config, job record.Job, cl record.Cluster, 
 	from := cfg.At(made.ResumedFrom)
 	saved := func(store string) bool { return strings.HasPrefix(from, in(store, mine+"/ckpt/")) }
 	if slices.ContainsFunc(stores, saved) {
-		s.Read = append(s.Read, from) // an agent has told where it lies
+		s.Read = append(s.Read, from) // checked, because an agent reported this location
 	}
 	return s, err
 }
@@ -93,7 +93,7 @@ func uris(inputs []dag.Input) []string {
 	return out
 }
 
-// written are the inputs that a task writes to, but for what others have brought along.
+// written returns the inputs that a task writes to, except in the store of packs.
 func written(inputs []dag.Input, packs string) (out []string) {
 	for _, in := range inputs {
 		if (in.Mount.Writes() || in.Source != "") && !overlap(in.URI, packs) {
@@ -103,28 +103,29 @@ func written(inputs []dag.Input, packs string) (out []string) {
 	return out
 }
 
-// overlap says whether one of two URIs lies below the other, or is it.
+// overlap reports whether two URIs are equal, or one is below the other.
 func overlap(a, b string) bool {
 	a, errA := grant.AsPrefix(a)
 	b, errB := grant.AsPrefix(b)
 	return errA == nil && errB == nil && (strings.HasPrefix(a, b) || strings.HasPrefix(b, a))
 }
 
-// CheckLoan fails with grant.ErrOutside unless a task mounts what lies below a prefix, and writes there where it asks
-// to.
+// CheckLoan fails with grant.ErrOutside unless the task mounts the prefix, and mounts it for writing if the loan is for
+// writing.
 func CheckLoan(t *dag.Task, l grant.Loan) error {
-	asked, _ := grant.AsPrefix(l.Prefix) // "" of what is none
+	asked, _ := grant.AsPrefix(l.Prefix) // "" if it is not a prefix
 	for _, in := range t.Inputs {
 		prefix, err := grant.AsPrefix(in.URI)
 		if in.Mount != dag.Copied && err == nil && prefix == asked && (!l.Write || in.Mount.Writes()) && !t.StandIn() {
 			return nil
 		}
 	}
-	return fmt.Errorf("%w: the task does not mount %s so", grant.ErrOutside, l.Prefix)
+	return fmt.Errorf("%w: the task does not mount %s like this", grant.ErrOutside, l.Prefix)
 }
 
-// namedPieces are the lists and pieces of packs that are named, each by itself. Which of them are of a task's own packs
-// only their lists tell; but a digest is known to who has the content or a list that names it, and none can be listed.
+// namedPieces returns the named lists and pieces of packs. Only the lists show which pieces belong to a task's own
+// packs. But only someone with the content, or with a list that names it, knows a digest, and digests cannot be
+// listed.
 func namedPieces(packs string, named []string) (out []string) {
 	for _, uri := range named {
 		if rest, ok := strings.CutPrefix(uri, packs); ok && pack.Digest(rest).Sum() != nil {
@@ -134,7 +135,7 @@ func namedPieces(packs string, named []string) (out []string) {
 	return out
 }
 
-// ownCheckpoints are the checkpoints of an attempt that are named: their numbers are in the names.
+// ownCheckpoints returns the prefixes of an attempt's named checkpoints. Their numbers are taken from the names.
 func ownCheckpoints(task, attempt, below string, named []string) (prefixes []string) {
 	known := map[string]bool{}
 	for _, uri := range named {
@@ -151,7 +152,7 @@ func ownCheckpoints(task, attempt, below string, named []string) (prefixes []str
 	return prefixes
 }
 
-// namedParents loads the parents of a task whose outputs are named, and that it reads anything of.
+// namedParents loads the parents whose outputs are named, if the task reads any of their outputs.
 func namedParents(u book.Reader, job record.Job, spec *dag.Job, task int, stores,
 	named []string) ([]record.Task, error) {
 	byName := map[string]int32{}
@@ -177,8 +178,8 @@ func namedParents(u book.Reader, job record.Job, spec *dag.Job, task int, stores
 	return LoadTasks(u, job, wanted)
 }
 
-// Checkpoints are the prefixes below which the checkpoints of a cluster's task lie: where it keeps its own, and where
-// the one lies that it has resumed from.
+// Checkpoints returns the prefixes that hold the checkpoints of a cluster's task: its own, and that of the checkpoint
+// it has resumed from.
 func Checkpoints(u book.Reader, cfg record.Config, job record.Job, cl record.Cluster, resumed string) ([]string,
 	error) {
 	spec, err := SpecOf(u, job, cl)

@@ -15,32 +15,32 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// A replica of a service has no work to save, and its place is taken before it goes: its task is handed over. It waits
-// in its queue and is admitted again while the attempt before still runs. That one is let go of when the new one is
-// ready, or its machine is taken.
+// A replica of a service has no work to save, and is replaced before it ends: its task is handed over. The task waits
+// in its queue and is admitted again while the previous attempt still runs. The previous attempt ends when the new
+// one is ready, or when its machine is taken.
 
 // How replicas are probed and replaced, by the broker's clock.
 const (
 	probeEvery = 10 * time.Second
-	// unreadyFor is how long one goes on that was ready and is not, while another is to take its place.
+	// unreadyFor is how long a replica that is no longer ready continues to run while another replaces it.
 	unreadyFor = 10 * time.Minute
-	// drainFor is how long one has to end that is let go of.
+	// drainFor is how long a replica has to end after it was commanded to.
 	drainFor = 2 * time.Minute
-	// settledAfter is for how long one has to have been ready for what was before not to count any more.
+	// settledAfter is how long a replica must have been ready for earlier failures to be forgotten.
 	settledAfter = 10 * time.Minute
-	// MostMisses is how many attempts in a row may end before they are ready, where no other replica is.
+	// MostMisses is the maximum number of attempts in a row that may end before they are ready, if no other replica is.
 	MostMisses = 6
-	// The second that fails in a row is tried again after backOff, and each one after it twice as late.
+	// After the second failure in a row the next attempt waits for backOff, and twice as long after each further one.
 	backOff, maxBackOff = 30 * time.Second, 10 * time.Minute
 )
 
-// The least that programs are given, however compressed the broker's time is.
+// The minimum times that programs get, however compressed the broker's time is.
 const (
 	leastDelay = 10 * time.Second
 	leastEvery = 200 * time.Millisecond
 )
 
-// serviceOf is what the nodes of a replica are told; nil of a task that ends.
+// serviceOf returns what the nodes of a replica need to know of their service; nil for a task that is not a replica.
 func serviceOf(cfg record.Config, spec *dag.Job, task int) *wire.Service {
 	s := spec.Tasks[task].Service
 	if s == nil {
@@ -54,16 +54,16 @@ func serviceOf(cfg record.Config, spec *dag.Job, task int) *wire.Service {
 	}
 }
 
-// Serving is what a report of a replica is decided on besides.
+// Serving is what the decision on a replica's report depends on in addition.
 type Serving struct {
-	older  []Losing // of the same task, that still run
+	older  []Losing // earlier attempts of the same task that still run
 	others bool     // another replica of its service is ready
 	ledger record.Ledger
-	// rolling is nil while nothing is updated.
+	// rolling is nil if no update is in progress.
 	rolling *Rolling
 }
 
-// LoadServing loads what a report of a replica is decided on besides.
+// LoadServing loads what the decision on a replica's report depends on in addition.
 func (st *Reporting) LoadServing(u book.Reader, spec *dag.Job) (err error) {
 	cl := &st.Cluster
 	if st.Attempt, _, err = book.Get[apitypes.Attempt](u, record.AttemptKey(cl.Job, cl.Task, cl.Attempt)); err != nil {
@@ -102,17 +102,17 @@ func (st *Reporting) LoadServing(u book.Reader, spec *dag.Job) (err error) {
 	return nil
 }
 
-// current says that the task of a replica is still this attempt's: it was not handed over.
+// current reports whether the task of a replica still belongs to this attempt: it was not handed over.
 func (l Losing) current() bool {
 	return l.Task.Attempt == l.Cluster.Attempt && l.Task.State != record.TaskQueued
 }
 
-// losing is the same of a report.
+// losing returns the same records as a Losing.
 func (st *Reporting) losing() Losing {
 	return Losing{Job: st.Job, Task: st.Task, Attempt: st.Attempt, Cluster: st.Cluster}
 }
 
-// replicaReady notes that a replica can be used: those that it replaces are let go of.
+// replicaReady records that a replica is ready, and ends those that it replaces.
 func (st *Reporting) replicaReady(r wire.Report, cfg record.Config) (d record.Decision) {
 	cl := &st.Cluster
 	if cl.Outcome != "" || st.Rank != 0 {
@@ -128,7 +128,7 @@ func (st *Reporting) replicaReady(r wire.Report, cfg record.Config) (d record.De
 		return d
 	}
 	outdated := st.Job.Update.Open() && cl.Spec != st.Job.Spec.Version
-	if st.Task.Attempt == cl.Attempt && st.Task.State == record.TaskQueued && !outdated { // nothing has to replace it
+	if st.Task.Attempt == cl.Attempt && st.Task.State == record.TaskQueued && !outdated { // no replacement is needed
 		d.Del(record.WaitKey(st.Job.Queue, record.WaitingOf(st.Job, st.Task)))
 		st.Task.State, st.Task.StartedAt = record.TaskRunning, cl.Running
 		d.Put(record.TaskKey(cl.Job, cl.Task), st.Task)
@@ -144,7 +144,7 @@ func (st *Reporting) replicaReady(r wire.Report, cfg record.Config) (d record.De
 	return d
 }
 
-// letGo has a replica end, with the time for what it has begun to answer; one that does not run yet ends at once.
+// letGo ends a replica, with time to answer its open requests. One that does not run yet ends at once.
 func letGo(l Losing, why record.Leaving, reason string, cfg record.Config, now time.Time) record.Decision {
 	if l.Cluster.Command == "" {
 		l.Cluster.Leaving = why
@@ -153,8 +153,8 @@ func letGo(l Losing, why record.Leaving, reason string, cfg record.Config, now t
 	return DecideLeave(l.Cluster, why, reason, min(drainFor, cfg.Overhead), now)
 }
 
-// replicaUnready notes that a replica cannot be used any more, and has another one take its place: beside it, or after
-// it where the budget has too little for both.
+// replicaUnready records that a replica is no longer ready, and has it replaced: while it still runs, or after it has
+// ended if the budget is too small for both.
 func (st *Reporting) replicaUnready(r wire.Report, cfg record.Config) (d record.Decision) {
 	cl := &st.Cluster
 	if cl.Outcome == "" && st.Rank == 0 {
@@ -166,7 +166,7 @@ func (st *Reporting) replicaUnready(r wire.Report, cfg record.Config) (d record.
 		d.Put(record.ClusterKey(cl.ID), *cl)
 		return d
 	}
-	reason := "not ready any more: " + cl.Unready
+	reason := "no longer ready: " + cl.Unready
 	left := st.Job.BudgetUSD - st.serving.ledger.SpentUSD - st.serving.ledger.ReservedUSD
 	if st.Job.BudgetUSD > 0 && left < st.Attempt.ReservedUSD {
 		l.Cluster = *cl
@@ -178,8 +178,8 @@ func (st *Reporting) replicaUnready(r wire.Report, cfg record.Config) (d record.
 	return d
 }
 
-// handOver has a replica's task wait to be admitted again, under a plan of at least a version, while its attempt still
-// runs.
+// handOver makes a replica's task wait to be admitted again, under a plan of at least version minPlan, while its
+// attempt still runs.
 func handOver(d *record.Decision, l Losing, minPlan int, reason string, now time.Time) {
 	l.Task.ReadyAt = now
 	if minPlan <= l.Job.Plan.Version {
@@ -190,8 +190,8 @@ func handOver(d *record.Decision, l Losing, minPlan int, reason string, now time
 	d.Replan(l.Job, reason)
 }
 
-// replicaEnded ends the attempt of a replica that ended by itself, and has another one take its place. One that is not
-// ready again and again fails the job, unless another replica is: then it is tried for as long as it takes.
+// replicaEnded ends the attempt of a replica that ended by itself, and has it replaced. If attempts fail again and
+// again before they are ready, the job fails, unless another replica is ready: then new attempts continue.
 func (st *Reporting) replicaEnded(r wire.Report) (d record.Decision) {
 	cl := &st.Cluster
 	l, never := st.losing(), cl.Ready.IsZero() && cl.Unready == ""
@@ -232,8 +232,8 @@ func (st *Reporting) replicaEnded(r wire.Report) (d record.Decision) {
 	return d
 }
 
-// missed has another attempt take the place of one that has ended before it was ready. It stops the update that it was
-// the first of. Where it happens again and again, and no other replica is ready, the task fails, and its job with it.
+// missed replaces an attempt that has ended before it was ready. If that was the first attempt of an update, the update
+// is stopped. If this happens MostMisses times in a row and no other replica is ready, the task and its job fail.
 func missed(l Losing, spec *dag.Task, others bool, exitCode int, reason string,
 	now time.Time) (d record.Decision, failed bool) {
 	cl := &l.Cluster
@@ -254,14 +254,14 @@ func missed(l Losing, spec *dag.Task, others bool, exitCode int, reason string,
 	return d, false
 }
 
-// again has a replica wait to be admitted once more, the longer the more often it was not ready.
+// again makes a replica wait for its next admission, longer after each failure in a row.
 func again(d *record.Decision, l Losing, reason string, now time.Time) {
 	l.Task.NotBefore = now.Add(waitAfter(l.Task.Misses))
 	l.Task.ReadyAt = now
 	rejoin(d, l.Job, l.Task, reason)
 }
 
-// LoadRefused loads what the refusal of a launch is decided on. It fails with ErrSkip where it has been decided before.
+// LoadRefused loads what the decision on a refused launch depends on. It fails with ErrSkip if that was decided before.
 func LoadRefused(u book.Reader, job string, task, attempt int) (st Buying, err error) {
 	if st, err = LoadBuying(u, job, task, attempt); err != nil {
 		return st, err
@@ -280,8 +280,8 @@ func LoadRefused(u book.Reader, job string, task, attempt int) (st Buying, err e
 	return st, err
 }
 
-// replicaRefused is about a replica that no cloud can launch as it is: an image that is not there, say. It is as one
-// that has ended before it was ready, as others of its service, of another version, may go on.
+// replicaRefused handles a replica that no cloud can launch, for example because its image does not exist. It counts as
+// an attempt that ended before it was ready, because other replicas, of another version, may keep running.
 func (st *Buying) replicaRefused(reason string, now time.Time) (d record.Decision) {
 	l := Losing{Job: st.Job, Task: st.task, Attempt: st.Attempt, Cluster: st.Cluster}
 	if !l.current() || st.Job.State == apitypes.JobEnding || st.Job.State.Over() {
@@ -291,7 +291,7 @@ func (st *Buying) replicaRefused(reason string, now time.Time) (d record.Decisio
 	return d
 }
 
-// waitAfter is how long a replica is not tried again that has failed so often in a row.
+// waitAfter returns how long a replica waits after a number of failures in a row.
 func waitAfter(misses int) time.Duration {
 	if misses < 2 {
 		return 0

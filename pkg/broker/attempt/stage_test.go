@@ -36,7 +36,7 @@ func (s *stage) judged(d record.Decision, err error) {
 	s.decided(d)
 }
 
-// decided prints a decision and takes it over.
+// decided prints a decision and applies it.
 func (s *stage) decided(d record.Decision) {
 	if len(d.Writes)+len(d.Emits) == 0 {
 		s.out.WriteString("nothing\n")
@@ -63,7 +63,7 @@ func (s *stage) decided(d record.Decision) {
 	}
 }
 
-// fields are those of a record, with moments told from when the story began.
+// fields returns the fields of a record, with times counted from the start of the story.
 func (s *stage) fields(v any) map[string]any {
 	out := map[string]any{}
 	text, err := json.Marshal(v)
@@ -91,7 +91,7 @@ func (s *stage) told(v any) any {
 	return v
 }
 
-// set changes fields of a record. Moments are written as they are told.
+// set changes fields of a record. Times are written as they are printed.
 func (s *stage) set(d *datadriven.TestData) {
 	switch what := d.CmdArgs[0].Key; what {
 	case "job":
@@ -177,7 +177,7 @@ func (s *stage) span(text string) time.Duration {
 	return v
 }
 
-// A stage is read as a book is.
+// A stage is read like a book.
 
 func (s *stage) Preload(...record.Key) error { return nil }
 

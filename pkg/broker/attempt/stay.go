@@ -13,10 +13,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// worthTable is what an hour on spot is worth to a task.
+// worthTable says what an hour on spot is worth to a task.
 type worthTable = bidding.Worth
 
-// DecideWatched charges a spot machine by the price of now, and leaves it where the bids say so.
+// DecideWatched charges a spot machine at the current price, and leaves it if the bids require that.
 func DecideWatched(r book.Reader, cfg record.Config, l Losing, now time.Time) (d record.Decision, err error) {
 	market, err := MarketOf(r, l.Attempt)
 	if err != nil {
@@ -34,7 +34,7 @@ func DecideWatched(r book.Reader, cfg record.Config, l Losing, now time.Time) (d
 	return d, nil
 }
 
-// DecideStay leaves a spot machine where the bids say so. margin is time to keep beyond what is needed.
+// DecideStay leaves a spot machine if the bids require that. margin is time to keep in addition to what is needed.
 func DecideStay(r book.Reader, cfg record.Config, l Losing, margin time.Duration,
 	now time.Time) (d record.Decision, err error) {
 	if l.Cluster.State != record.ClusterUp || l.Cluster.Outcome != "" || l.Task.State != record.TaskRunning ||
@@ -67,19 +67,19 @@ func DecideStay(r book.Reader, cfg record.Config, l Losing, margin time.Duration
 	return DecideLeave(l.Cluster, why, reason, cfg.Overhead, now), nil
 }
 
-// settledStarts is how many starts' time a machine is kept before its price may drive the task away, so that prices
-// that change all the time do not have it move all the time.
+// settledStarts is how long a machine is kept before its price may make the task leave, in times of a start. Without
+// it, prices that change all the time would make the task move all the time.
 const settledStarts = 2
 
-// staying is what is decided on whether a spot machine is kept.
+// staying is what the decision to keep or leave a spot machine depends on.
 type staying struct {
 	Losing
 	spec *dag.Task
 	bids record.Bids
-	usd  float64 // what the market costs now, USD per hour; 0 where nobody has said
-	// tick is until the next look; restart what a start elsewhere takes.
+	usd  float64 // the current price of the market, USD per hour; 0 if unknown
+	// tick is the time until the next check; restart is the time that a start elsewhere takes.
 	tick, restart time.Duration
-	// others are the tasks of its gang that begin again when this one is taken.
+	// others are the tasks of its gang that restart when this one's machine is taken.
 	others []member
 }
 
@@ -89,7 +89,8 @@ type member struct {
 	spec *dag.Task
 }
 
-// loadOthers loads who begins again when the machine is taken: all of its gang, unless the task's role would alone.
+// loadOthers loads the tasks that restart if the machine is taken: all of its gang, unless the task's role restarts
+// alone.
 func (st *staying) loadOthers(r book.Reader, spec *dag.Job) error {
 	alone := slices.ContainsFunc(st.spec.On, func(on dag.Reaction) bool {
 		return on.Event == dag.PodEvicted && on.Action == dag.RestartRole
@@ -106,17 +107,17 @@ func (st *staying) loadOthers(r book.Reader, spec *dag.Job) error {
 	return err
 }
 
-// need is the time that a task has, and what it needs of it.
+// need is the time that remains for a task, and the time that it needs.
 type need struct {
 	left    time.Duration // until it has to be done
-	dated   bool          // something says when
-	whole   time.Duration // of all of it, where it is
-	work    time.Duration // that is left of it
-	unsaved time.Duration // what has to be done when its machine is gone at once
-	after   time.Duration // what has to be done when it is told to leave
+	dated   bool          // left is set
+	whole   time.Duration // of the whole task, on its current offer
+	work    time.Duration // of the remaining work
+	unsaved time.Duration // to be done if the machine disappears at once
+	after   time.Duration // to be done if the task is commanded to leave
 }
 
-// needs is what a task needs whose attempt runs.
+// needs returns what a task with a running attempt needs.
 func (st *staying) needs(l Losing, spec *dag.Task, now time.Time) (n need) {
 	o := l.Cluster.Offer
 	n.whole = spec.Time.For(o.InstanceType, o.Accelerator, o.AccelCount)
@@ -135,17 +136,16 @@ func (st *staying) needs(l Losing, spec *dag.Task, now time.Time) (n need) {
 	return n
 }
 
-// deadline says whether to leave for it. Where it is too late for on-demand, staying is the fastest that is left.
+// deadline reports whether to leave because of the deadline. If it is too late even for on-demand, staying is fastest.
 func (n need) deadline(restart, tick time.Duration) (leave, tooLate bool) {
 	return n.dated && n.left-tick < n.unsaved+restart, n.dated && n.left < n.after+restart
 }
 
-// leave says whether to leave the machine, and why in words.
+// leave returns whether to leave the machine, and the reason in words.
 //
-// The deadline's rule looks a tick ahead: if the machine were taken without a word just before the next look, the work
-// that is not saved by now would have to be done again, on demand and after a start. Where there would be too little
-// time for that the machine is left now, while what is not saved can still be saved. The price's rule asks the table
-// that bid wrote.
+// The deadline rule looks one tick ahead: if the machine were taken without notice just before the next check, the
+// work that is unsaved now would have to be repeated, on demand and after a start. If that would take too long, the
+// task leaves now, while it can still save its work. The price rule uses the table that bid wrote.
 func (st *staying) leave(now time.Time) (why record.Leaving, reason string) {
 	if most := st.Cluster.MaxUSD; st.Job.BudgetUSD > 0 && most > 0 && st.usd+st.Attempt.SurchargeUSD > most+
 		record.CentsEps {
@@ -168,8 +168,8 @@ func (st *staying) leave(now time.Time) (why record.Leaving, reason string) {
 		return "", ""
 	}
 	if leaves {
-		return record.LeaveForDeadline, fmt.Sprintf("%s of work left and %s to do it in: were the spot machine taken "+
-			"before the next look, not even on-demand would be in time",
+		return record.LeaveForDeadline, fmt.Sprintf("%s of work remains and %s to do it in: if the spot machine were "+
+			"taken before the next check, not even on-demand would be in time",
 			record.Rounded(needs.work), record.Rounded(needs.left))
 	}
 	table := st.table()
@@ -182,15 +182,15 @@ func (st *staying) leave(now time.Time) (why record.Leaving, reason string) {
 	}
 	if worth := table.MaxUSD(record.Hours(own.work), record.Hours(left)); st.usd > worth+1e-9 {
 		return record.LeaveForPrice,
-			fmt.Sprintf("spot costs %.4f USD/h now and is worth %.4f at most with %s of work left: on-demand is "+
+			fmt.Sprintf("spot costs %.4f USD/h now and is worth at most %.4f with %s of work remaining: on-demand is "+
 				"cheaper to the end",
 				st.usd, worth, record.Rounded(own.work))
 	}
 	return "", ""
 }
 
-// Free says that nothing has a task leave its spot machine but the cloud: no date and no budget decides, nor a price
-// for which it could go on elsewhere.
+// Free reports whether only the cloud can make a task leave its spot machine: it has no deadline and no budget, and no
+// price at which it could resume elsewhere.
 func Free(job record.Job, bids *record.Bids, task *dag.Task, index int) bool {
 	st := staying{bids: *bids}
 	st.Cluster.Task = index
@@ -206,8 +206,8 @@ func (st *staying) table() *worthTable {
 	return st.bids.Tables[st.bids.Table[i]]
 }
 
-// DecideTooLate looks at the tasks that a decision announces: those planned on spot for which those before them have
-// left too little time are told to wait for a plan on demand.
+// DecideTooLate checks the tasks that a decision announces. Those planned on spot for which their parents have left too
+// little time wait for a plan on demand instead.
 func DecideTooLate(r book.Reader, cfg record.Config, job record.Job, spec *dag.Job, d *record.Decision,
 	now time.Time) error {
 	if job.Deadline.IsZero() || job.Plan.IsZero() || job.Bids.IsZero() {
@@ -242,14 +242,14 @@ func DecideTooLate(r book.Reader, cfg record.Config, job record.Job, spec *dag.J
 		}
 	}
 	if first != "" {
-		d.Hold(record.JobKey(job.ID)) // the plan that is asked for is newer than what is in force
-		d.Replan(job, fmt.Sprintf("task %s can begin only now: too late for spot, were its machine taken", first))
+		d.Hold(record.JobKey(job.ID)) // the requested plan must be newer than the plan in force
+		d.Replan(job, fmt.Sprintf("task %s can start only now: too late for spot if its machine were taken", first))
 	}
 	return nil
 }
 
-// tooLate says of a task planned on spot that, begun now, it would be late if its machine were taken at the worst
-// moment, and would not be on demand.
+// tooLate reports whether a task planned on spot, started now, would be late if its machine were taken at the worst
+// moment, but in time on demand.
 func tooLate(spec *dag.Job, plan *record.Plan, bids *record.Bids, i int, cfg record.Config, now time.Time) bool {
 	c, t := plan.Of(i), &spec.Tasks[i]
 	if c == nil || !c.Offer.Spot || i >= len(bids.FinishBy) || !record.OnDemandAllowed(t) {

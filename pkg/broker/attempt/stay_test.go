@@ -12,8 +12,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// The budget allows what was bid, with cents for what is rounded, and a surcharge is of what it costs.
-func TestABudgetAllowsWhatWasBid(t *testing.T) {
+// The budget allows the bid, with a tolerance for rounding. A surcharge is part of the cost.
+func TestBudgetAllowsBid(t *testing.T) {
 	for name, c := range map[string]struct {
 		budget, most, usd, surcharge float64
 		leaves                       bool
@@ -35,21 +35,21 @@ func TestABudgetAllowsWhatWasBid(t *testing.T) {
 	}
 }
 
-// Of a gang whose machines are taken together the one with the least time to spare says that it is time to leave.
-func TestTheTightestOfAGangSaysThatItIsTimeToLeave(t *testing.T) {
+// In a gang whose machines are taken together, the task with the least time to spare decides when to leave.
+func TestTightestGangMemberDecidesToLeave(t *testing.T) {
 	for name, c := range map[string]struct {
 		others []time.Duration // until each has to be done; each has 20 minutes of work, none of it saved
 		want   string
 	}{
-		"itself":                {[]time.Duration{3 * time.Hour}, "2h0m0s of work left and 2h25m0s to do it in"},
-		"another":               {[]time.Duration{32 * time.Minute}, "20m0s of work left and 32m0s to do it in"},
-		"itself before another": {[]time.Duration{38 * time.Minute}, "2h0m0s of work left and 2h25m0s to do it in"},
+		"itself":                {[]time.Duration{3 * time.Hour}, "2h0m0s of work remains and 2h25m0s to do it in"},
+		"another":               {[]time.Duration{32 * time.Minute}, "20m0s of work remains and 32m0s to do it in"},
+		"itself before another": {[]time.Duration{38 * time.Minute}, "2h0m0s of work remains and 2h25m0s to do it in"},
 		"the tightest of others": {[]time.Duration{34 * time.Minute, 32 * time.Minute, 33 * time.Minute},
-			"20m0s of work left and 32m0s to do it in"},
-		"the first of two alike": {[]time.Duration{35 * time.Minute}, "2h0m0s of work left and 2h25m0s to do it in"},
+			"20m0s of work remains and 32m0s to do it in"},
+		"the first of two alike": {[]time.Duration{35 * time.Minute}, "2h0m0s of work remains and 2h25m0s to do it in"},
 		"one is late anyway":     {[]time.Duration{10 * time.Minute}, ""},
 	} {
-		st, now := onSpot(145 * time.Minute) // 2h10m of it are not saved: 15 minutes to spare
+		st, now := onSpot(145 * time.Minute) // 2h10m of it are unsaved: 15 minutes to spare
 		for i, left := range c.others {
 			l := Losing{Task: record.Task{Index: i + 1}, Cluster: record.Cluster{Task: i + 1}}
 			spec := &dag.Task{Time: dag.TimeEstimate{Default: 20 * time.Minute}, Checkpoint: &dag.Checkpoint{}}
@@ -63,22 +63,22 @@ func TestTheTightestOfAGangSaysThatItIsTimeToLeave(t *testing.T) {
 	}
 }
 
-// A price drives a task away once its machine has been kept for a while, and where it is more than the rest of the work
-// is worth there: a task without a date has three times as long as all of it takes.
-func TestAPriceDrivesATaskAway(t *testing.T) {
+// A price makes a task leave once its machine has been kept for a while, if it is more than the remaining work is worth
+// there. A task without a deadline counts as having three times its whole work.
+func TestPriceMakesTaskLeave(t *testing.T) {
 	table, err := bidding.NewWorth(context.Background(), bidding.Live{USD: 0.3, OnDemandUSD: 1, Work: 3, Left: 9,
 		LossesPerHour: 0.2, Restart: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	unhurried, hurried := table.MaxUSD(2, 9), table.MaxUSD(2, 4)
-	if unhurried+0.02 >= hurried { // with little time a spike is sat out: a start elsewhere would take what there is
+	if unhurried+0.02 >= hurried { // with little time a price spike is accepted: a start elsewhere would take too long
 		t.Fatalf("worth %v with time, and %v without: the test could not tell them apart", unhurried, hurried)
 	}
 	for name, c := range map[string]struct {
 		usd     float64
 		started time.Duration // ago
-		left    time.Duration // until it has to be done; 0 is no date
+		left    time.Duration // until it has to be done; 0 means no deadline
 		leaves  bool
 	}{
 		"worth it, with all the time": {unhurried, time.Hour, 0, false},
@@ -98,15 +98,15 @@ func TestAPriceDrivesATaskAway(t *testing.T) {
 	}
 }
 
-// What is to be told to leave in time is told the earlier the longer whoever looks may take.
-func TestTimeIsKeptBeyondWhatIsNeeded(t *testing.T) {
+// The longer the time until the next check, the earlier a task has to be commanded to leave.
+func TestMarginIsAddedToNeededTime(t *testing.T) {
 	s := running(t)
 	s.cfg.Restart, s.cfg.TickEvery = 10*time.Minute, 10*time.Minute
 	l, _, err := LoadLosing(s, "j.1.1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.Task.Progress = 0.5 // half an hour is left of its work, to be done by 10:05
+	l.Task.Progress = 0.5 // half an hour of its work remains, to be done by 10:05
 	for i := 2; i < len(s.bids.FinishBy); i++ {
 		s.bids.FinishBy[i] = s.now.Add(9 * time.Hour)
 	}
@@ -123,8 +123,8 @@ func TestTimeIsKeptBeyondWhatIsNeeded(t *testing.T) {
 	}
 }
 
-// Nothing but its cloud has a task leave where no date, no budget and no price decides.
-func TestWhatNothingHasLeave(t *testing.T) {
+// Only its cloud makes a task leave if no deadline, no budget and no price decides.
+func TestFree(t *testing.T) {
 	resumes, begins := &dag.Task{Checkpoint: &dag.Checkpoint{}}, &dag.Task{Run: "x"}
 	table := record.Bids{Table: []int32{-1, 0}, Tables: []*bidding.Worth{{}}}
 	for name, c := range map[string]struct {
@@ -151,6 +151,6 @@ func TestWhatNothingHasLeave(t *testing.T) {
 	spec := &dag.Job{Tasks: []dag.Task{*begins, *begins}}
 	spec.Tasks[1].Resources = []dag.Resources{{}}
 	if tooLate(spec, plan, &record.Bids{FinishBy: make([]time.Time, 1)}, 1, record.DefaultConfig(), time.Now()) {
-		t.Error("a task that came after the bids has no date, and is too late for it")
+		t.Error("a task added after the bids has no deadline, but is too late for it")
 	}
 }

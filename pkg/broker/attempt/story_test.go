@@ -18,9 +18,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// TestStories plays the life of attempts on records as they stand in testdata/stories: no store, no clock. What
-// a command decides is printed, one line a record with what changes in it, and taken over. Moments are told from when
-// the story began. Its commands:
+// TestStories runs the decisions of attempts on the records of the files in testdata/stories: no store, no clock. A
+// command prints its decision, one line for each record with its changes, and applies it. Times count from the start of
+// the story. Its commands:
 //
 //	new [nodes=N] [spot] [gang] [joins] [service] [budget=X] [state=S]
 //	                                                   a job of four tasks; task 1, a child of task 0, is admitted;
@@ -45,7 +45,7 @@ func TestStories(t *testing.T) {
 	})
 }
 
-// stage is what stands in a story.
+// stage holds the records of a story.
 type stage struct {
 	t       *testing.T
 	out     *strings.Builder
@@ -56,7 +56,7 @@ type stage struct {
 	plan    record.Plan
 	bids    record.Bids
 	records map[record.Key]any
-	no      int // of the attempt that commands are about
+	no      int // of the attempt that commands refer to
 }
 
 func (s *stage) cluster() string { return record.ClusterID("j", 1, s.no) }
@@ -187,7 +187,7 @@ func (s *stage) play(d *datadriven.TestData) {
 	}
 }
 
-// buy plays what becomes of an intent.
+// buy runs the commands that follow from an intent.
 func (s *stage) buy(d *datadriven.TestData) bool {
 	switch d.Cmd {
 	case "intent":
@@ -213,7 +213,7 @@ func (s *stage) buy(d *datadriven.TestData) bool {
 		err := cloud.Errorf("aws", cloud.Kind(d.CmdArgs[0].Key), "Code", "the cloud's words")
 		err.RetryAfter, err.AskAgain = s.span(s.word(d, "retry", "0s")), s.span(s.word(d, "again", "0s"))
 		st, bad := LoadRefused(s, "j", 1, s.no)
-		if errors.Is(bad, record.ErrSkip) { // stories of refusals may do without what comes before
+		if errors.Is(bad, record.ErrSkip) { // stories of refusals may leave out what comes before
 			st, bad = s.buying(), nil
 		}
 		if bad != nil {
@@ -226,7 +226,7 @@ func (s *stage) buy(d *datadriven.TestData) bool {
 	return true
 }
 
-// serve plays what machines say.
+// serve runs the reports of machines.
 func (s *stage) serve(d *datadriven.TestData) bool {
 	rank := func() int { return int(s.parse(d.CmdArgs[0].Key)) }
 	l := s.losing()
@@ -280,7 +280,7 @@ func (s *stage) serve(d *datadriven.TestData) bool {
 	return true
 }
 
-// end plays how attempts end.
+// end runs the commands that end attempts.
 func (s *stage) end(d *datadriven.TestData) bool {
 	l := s.losing()
 	switch d.Cmd {
@@ -333,7 +333,7 @@ func (s *stage) end(d *datadriven.TestData) bool {
 	return true
 }
 
-// tell plays gangs, and what agents are told.
+// tell runs the commands of gangs and those that print what agents get.
 func (s *stage) tell(d *datadriven.TestData) bool {
 	l := s.losing()
 	members := func() []Member {
@@ -382,7 +382,7 @@ func (s *stage) tell(d *datadriven.TestData) bool {
 		s.put(record.ClusterKey(cl.ID), cl)
 		s.put(record.TaskKey("j", 4), record.Task{Job: "j", Index: 4, State: record.TaskRunning, Attempt: 1, Plan: 3, Joins: "g"})
 		s.put(record.AttemptKey("j", 4, 1), apitypes.Attempt{Job: "j", Task: 4, Number: 1, Plan: 3, Offer: cl.Offer, Nodes: 1, Admitted: s.now})
-	case "update": // of the services, by somebody
+	case "update": // a user updates the services
 		job := l.Job
 		spec := job.Spec
 		spec.Version = job.NextSpec()

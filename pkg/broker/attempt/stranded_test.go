@@ -9,9 +9,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
-// What waits to begin anew beside its gang would keep those that are up waiting, and holding what it may need, for ever
-// once none of them runs any more: all of it begins together again.
-func TestAGangOfWhichNothingRunsDoesNotWaitForOneThatBeginsAnew(t *testing.T) {
+// If no member of a gang runs any more, a task that waits to restart alone would keep those that are up waiting for
+// ever, and holding what it may need. So all of the gang restarts together.
+func TestGangBreaksWhenNoMemberRunsBesideRestart(t *testing.T) {
 	member := func(index int, state record.TaskState, command wire.Command) Member {
 		m := Member{Losing: Losing{Task: record.Task{Job: "j", Index: index, Gang: "g", State: state}}}
 		if m.Bought = state != record.TaskQueued; m.Bought {

@@ -8,8 +8,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
-// DecideGiveBack has a task give back its machines and wait: at once if it has not begun, else when it has saved its
-// work. What is given back already is left alone.
+// DecideGiveBack makes a task give back its machines and wait: at once if it has not started, otherwise when it has
+// saved its work. It does nothing for a cluster that is already being given back.
 func DecideGiveBack(l Losing, why record.Leaving, reason string, cfg record.Config,
 	now time.Time) (d record.Decision) {
 	switch {
@@ -23,12 +23,12 @@ func DecideGiveBack(l Losing, why record.Leaving, reason string, cfg record.Conf
 	}
 }
 
-// Keeps says of a cluster that nothing has it given back yet.
+// Keeps reports whether a cluster is not being given back yet.
 func Keeps(cl record.Cluster) bool {
 	return cl.Outcome == "" && cl.State != record.ClusterDoomed && cl.State != record.ClusterReleasing
 }
 
-// Why says in words that somebody has suspended a job or a queue: "suspended by ann: the data is wrong".
+// Why describes a suspension: "suspended by ann: the data is wrong".
 func Why(s apitypes.Suspension) string {
 	text := "suspended"
 	if s.By != "" {
@@ -40,7 +40,7 @@ func Why(s apitypes.Suspension) string {
 	return text
 }
 
-// decideHeldUp ends an attempt of a suspended job before anything is bought for it: its task waits for the job to be
+// decideHeldUp ends an attempt of a suspended job before anything is bought for it: its task waits until the job is
 // resumed.
 func decideHeldUp(st *Buying, s apitypes.Suspension, now time.Time) record.Decision {
 	d := decideUnbought(st, apitypes.OutcomeMoved, Why(s), now)

@@ -10,24 +10,24 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// SpecOf is the spec that a cluster runs: while services are updated, some run that of before.
+// SpecOf returns the spec that a cluster runs: during an update of services, some clusters run the previous one.
 func SpecOf(u book.Reader, job record.Job, cl record.Cluster) (*dag.Job, error) {
 	job.Spec = job.SpecAt(cl.Spec)
 	return u.Spec(job)
 }
 
-// SecretsOf are the sealed secrets of the spec that a cluster runs.
+// SecretsOf returns the sealed secrets of the spec that a cluster runs.
 func SecretsOf(u book.Reader, job record.Job, cl record.Cluster) (s record.Secrets, found bool, err error) {
 	version := job.SpecAt(cl.Spec).Version
 	s, found, err = book.Get[record.Secrets](u, record.SecretsKey(job.ID, version))
-	if err == nil && !found && version > 1 { // of an update from before versions had their own
+	if err == nil && !found && version > 1 { // an update made before each version had its own secrets
 		return book.Get[record.Secrets](u, record.SecretsKey(job.ID, 1))
 	}
 	return s, found, err
 }
 
-// Rolling is what the next step of an update is decided on: one replica is handed over after the other, each when the
-// one before is ready, so that there are never fewer for the update.
+// Rolling is what the next step of an update depends on. One replica after the other is handed over, each when the one
+// before is ready, so an update never reduces the number of ready replicas.
 type Rolling struct {
 	Job      record.Job
 	Spec     *dag.Job
@@ -35,14 +35,14 @@ type Rolling struct {
 	clusters []record.Cluster
 }
 
-// LoadRolling loads what the next step of an update of a job is decided on.
+// LoadRolling loads what the next step of a job's update depends on.
 func LoadRolling(u book.Reader, job record.Job, spec *dag.Job) (r *Rolling, err error) {
 	r = &Rolling{Job: job, Spec: spec}
 	r.tasks, r.clusters, err = TasksNow(u, job.ID)
 	return r, err
 }
 
-// takes has a decision be on a cluster and its task as they are about to be.
+// takes replaces a cluster and its task by their new values, which are not yet committed.
 func (r *Rolling) takes(cl record.Cluster, task record.Task) {
 	for i := range r.clusters {
 		if r.clusters[i].ID == cl.ID {
@@ -54,7 +54,7 @@ func (r *Rolling) takes(cl record.Cluster, task record.Task) {
 	}
 }
 
-// cluster is that of the last attempt of a task; nil where it has none.
+// cluster returns the cluster of a task's last attempt, or nil if it has none.
 func (r *Rolling) cluster(t record.Task) *record.Cluster {
 	for i := range r.clusters {
 		if cl := &r.clusters[i]; cl.Task == t.Index && cl.Attempt == t.Attempt {
@@ -64,7 +64,8 @@ func (r *Rolling) cluster(t record.Task) *record.Cluster {
 	return nil
 }
 
-// Step hands over the first replica that does not run what it is to, if all are ready, and notes when all do.
+// Step hands over the first replica that runs an old version, if all are ready, and marks the update done when none
+// does.
 func (r *Rolling) Step(now time.Time) (d record.Decision) {
 	job := r.Job
 	if !job.Update.Open() || job.State != apitypes.JobRunning || job.Suspended() != nil {
@@ -77,11 +78,11 @@ func (r *Rolling) Step(now time.Time) (d record.Decision) {
 		}
 		at, begun := record.TaskAt(r.tasks, i)
 		if !begun {
-			return d // it may begin at this very moment, by the spec of before
+			return d // it may be starting at this moment, with the previous spec
 		}
 		cl := r.cluster(r.tasks[at])
 		if r.tasks[at].State != record.TaskRunning || cl == nil || !cl.Serves() {
-			return d // it goes on when that is ready
+			return d // continues when that replica is ready
 		}
 		if next < 0 && cl.Spec != job.Spec.Version {
 			next = at
@@ -100,8 +101,8 @@ func (r *Rolling) Step(now time.Time) (d record.Decision) {
 	return d
 }
 
-// stopUpdate has a job go by the spec of before, as the first replica of an update has ended before it was ready. The
-// one that it was to replace goes on until another one of before has taken its place.
+// stopUpdate makes a job return to the previous spec, because the first replica of an update has ended before it was
+// ready. The replica that it was meant to replace continues until another one of the previous version has replaced it.
 func stopUpdate(d *record.Decision, l Losing, name, reason string, now time.Time) {
 	l.Job.StopUpdate(fmt.Sprintf("%s of version %d does not become ready: %s", name, l.Cluster.Spec, reason))
 	d.PutJob(l.Job)

@@ -9,8 +9,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// TestAnUpdateIsNotDoneBeforeReplicasBegin: they may be about to begin, by the spec of before.
-func TestAnUpdateIsNotDoneBeforeReplicasBegin(t *testing.T) {
+// TestUpdateIsNotDoneBeforeReplicasStart: replicas may be about to start with the previous spec.
+func TestUpdateIsNotDoneBeforeReplicasStart(t *testing.T) {
 	now := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
 	r := &Rolling{
 		Job: record.Job{ID: "j", State: apitypes.JobRunning, Spec: record.Blob{Version: 2},
@@ -18,20 +18,20 @@ func TestAnUpdateIsNotDoneBeforeReplicasBegin(t *testing.T) {
 		Spec: &dag.Job{Tasks: []dag.Task{{Name: "web.0", Service: &dag.Service{}}}},
 	}
 	if !r.Job.Update.Open() {
-		t.Fatal("the update is over before it begins")
+		t.Fatal("the update is done before it starts")
 	}
 	if d := r.Step(now); len(d.Writes) > 0 {
 		t.Errorf("it writes %+v", d.Writes)
 	}
 }
 
-// TestReplicasAreHandedOverInTheirOrder: the first one that runs what was before, and all have to be ready.
-func TestReplicasAreHandedOverInTheirOrder(t *testing.T) {
+// TestReplicasAreHandedOverInOrder: the first one with an old version is next, and all have to be ready.
+func TestReplicasAreHandedOverInOrder(t *testing.T) {
 	now := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
 	const unready = 0
 	for name, c := range map[string]struct {
 		runs []int // which version each replica runs
-		next int   // -1 is none
+		next int   // -1 means none
 		done bool
 	}{
 		"none yet":          {[]int{1, 1, 1}, 0, false},
@@ -66,7 +66,7 @@ func TestReplicasAreHandedOverInTheirOrder(t *testing.T) {
 			}
 		}
 		if next != c.next || done != c.done {
-			t.Errorf("%s: %d is handed over, it is done: %v", name, next, done)
+			t.Errorf("%s: %d is handed over, done: %v", name, next, done)
 		}
 	}
 }

@@ -11,25 +11,25 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// Input is what bids are decided on.
+// Input is what bids depend on.
 type Input struct {
 	Job     record.Job
 	Spec    *dag.Job
 	Plan    *record.Plan
 	Markets []record.MarketRecord // by index of the plan's offers
-	Tasks   []record.Task         // that were ready, by index
+	Tasks   []record.Task         // those that have been ready, by index
 	Restart time.Duration
 	Tick    time.Duration
 	Now     time.Time
 }
 
-// tablesMost bounds the tables of a job: tasks beyond go by the deadline alone.
+// tablesMost is the maximum number of tables of a job. Tasks beyond it have no table: only the deadline decides.
 const tablesMost = 32
 
-// Decide bids the on-demand price for each spot task: at that price a cloud takes a machine only because it
-// needs it, and a lower bid would be taken without the notice that leaving gives. When spot is no longer worth its
-// price says the table of the task, which goes by the work and the time that are left (WCSSI, equation 8, with
-// on-demand as the other way); when it has to be left for the deadline follows from FinishBy.
+// Decide bids the on-demand price for each spot task: at that price a cloud takes a machine only because it needs it,
+// while a lower bid could lose the machine without the notice that leaving gives. The task's table tells when spot is
+// no longer worth its price, given the remaining work and time (WCSSI, equation 8, with on-demand as the
+// alternative). FinishBy tells when spot has to be left for the deadline.
 func Decide(ctx context.Context, in Input) (bids record.Bids, err error) {
 	n := len(in.Plan.Choice)
 	bids = record.Bids{Plan: in.Plan.Version, Table: make([]int32, n), USD: make([]float64, len(in.Markets))}
@@ -50,7 +50,7 @@ func Decide(ctx context.Context, in Input) (bids record.Bids, err error) {
 		if !ok {
 			continue
 		}
-		// A table is good for all whose work and time are alike to two digits.
+		// Tasks whose work and time agree to two digits share a table.
 		key := fmt.Sprintf("%s %.2g %.2g %.2g", c.ID, live.Work, live.Left, live.Restart)
 		bids.Table[i], err = tables.of(key, func() (*bidding.Worth, error) { return bidding.NewWorth(ctx, live) })
 		if err != nil {
@@ -62,7 +62,7 @@ func Decide(ctx context.Context, in Input) (bids record.Bids, err error) {
 	return bids, err
 }
 
-// live is what the table of a spot task is made of; ok is false for one that has no other way, or nothing to choose by.
+// live returns the input of a spot task's table. ok is false if the task has no alternative, or its prices are unknown.
 func (in *Input) live(i int, by []time.Time) (l bidding.Live, ok bool) {
 	t, c := &in.Spec.Tasks[i], in.Plan.Of(i)
 	work := record.Hours(t.Time.For(c.Offer.InstanceType, c.Offer.Accelerator, c.Offer.AccelCount))
@@ -78,13 +78,13 @@ func (in *Input) live(i int, by []time.Time) (l bidding.Live, ok bool) {
 	if t.Checkpoint != nil && t.Checkpoint.Every > 0 {
 		lost = min(record.Hours(t.Checkpoint.Every), work)
 	}
-	// The other way is on-demand where that is cheapest, which need not be here.
+	// The alternative is on-demand at its cheapest location, which may be elsewhere.
 	other := c.OnDemandUSD
 	if i < len(in.Plan.TaskOnDemandUSD) && in.Plan.TaskOnDemandUSD[i] > 0 {
 		other = in.Plan.TaskOnDemandUSD[i]
 	}
 	m := in.Markets[in.Plan.Choice[i]]
-	// A market's price is without the surcharge, so what it is compared with is too.
+	// A market's price excludes the surcharge, so the price it is compared with must exclude it too.
 	usd := c.Offer.USDPerHour - c.SurchargeUSD
 	if m.USD > 0 {
 		usd = m.USD
@@ -95,8 +95,8 @@ func (in *Input) live(i int, by []time.Time) (l bidding.Live, ok bool) {
 	}, true
 }
 
-// backward walks the DAG from its sinks: when each task begins at the latest if it takes what it needs, and by when it
-// has to be done: the earliest latest start of its children.
+// backward walks the DAG from its sinks. For each task it returns the latest start, given the time it needs, and the
+// time by which it must finish: the earliest latest start of its children.
 func (in *Input) backward(needs func(task int) time.Duration) (beginBy, finishBy []time.Time) {
 	n := len(in.Plan.Choice)
 	beginBy, finishBy = make([]time.Time, n), make([]time.Time, n)
@@ -113,13 +113,13 @@ func (in *Input) backward(needs func(task int) time.Duration) (beginBy, finishBy
 	return beginBy, finishBy
 }
 
-// shared are tables that tasks alike share, by what makes them alike.
+// shared holds tables that similar tasks share, by a key of what makes them similar.
 type shared[T any] struct {
 	made []T
 	at   map[string]int32
 }
 
-// of is the index of a table, −1 where there are too many to make it.
+// of returns the index of the table with a key, and makes the table if needed. It returns −1 if there are too many.
 func (s *shared[T]) of(key string, make func() (T, error)) (int32, error) {
 	if at, known := s.at[key]; known {
 		return at, nil

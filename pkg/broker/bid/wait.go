@@ -14,22 +14,21 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// What has to be known of a market before anything waits for it. With twenty changes the rate at which a high price
-// ends is known within a quarter; a day holds the rhythm that most markets have.
+// What must be known about a market before a task waits for it. After twenty changes, the rate at which a high price
+// ends is known to within a quarter; a day covers the rhythm that most markets have.
 const (
 	waitChanges = 20
 	waitHours   = 24
 )
 
-// waitLooks is how many looks there must be time for before a task begins at the latest, for waiting to be worth the
-// while.
+// waitLooks is how many more price checks must fit before the task's latest start for waiting to be worthwhile.
 const waitLooks = 2
 
-// waitMost bounds the tasks of a job that wait: each session looks at all that do, and at nothing that is far behind
-// them.
+// waitMost is the maximum number of tasks of a job that wait: each session checks all of them, and nothing far behind
+// them in the queue.
 const waitMost = 128
 
-// Waits finds the tasks that may wait, with their tables.
+// Waits returns the tasks that may wait for a better price, with their tables.
 func (in *Input) Waits(ctx context.Context) (begins []record.Begin, tables []*bidding.Begin, err error) {
 	if in.Job.Deadline.IsZero() || in.Job.Objective != dag.MinimizeCost || in.Plan.Late {
 		return nil, nil, nil
@@ -62,8 +61,8 @@ func (in *Input) Waits(ctx context.Context) (begins []record.Begin, tables []*bi
 		if err != nil {
 			return nil, nil, fmt.Errorf("broker: when task %s begins: %w", in.Spec.Tasks[i].Name, err)
 		}
-		// Of one that could begin now it is known whether it waits. What begins later is asked then, and what has
-		// waited when it begins: on what is cheaper by then.
+		// For a task that could start now, it is known whether it waits. A later task is asked when it becomes ready,
+		// and a task that has waited is asked when it starts: at the prices of that time.
 		now := (task.State == record.TaskQueued || len(graph().Parents(i)) == 0) && task.WaitSince.IsZero()
 		if at < 0 || !made.made[at].Any() {
 			continue
@@ -79,8 +78,8 @@ func (in *Input) Waits(ctx context.Context) (begins []record.Begin, tables []*bi
 	return begins, made.made, nil
 }
 
-// mayWait says whether a task may wait at all, and what its table is made of but for the time left. One on demand may
-// wait for the spot market of its machine.
+// mayWait reports whether a task may wait at all, and returns the input of its table except the remaining time. A
+// task on demand may wait for the spot market of its machine.
 func (in *Input) mayWait(i int) (l bidding.Live, ok bool) {
 	t, c := &in.Spec.Tasks[i], in.Plan.Of(i)
 	if c == nil || t.Gang != "" || t.Joins != "" || !record.OnDemandAllowed(t) || !record.SpotAllowed(t) {
@@ -97,15 +96,16 @@ func (in *Input) mayWait(i int) (l bidding.Live, ok bool) {
 	return l, ok
 }
 
-// How often a spot machine is taken of which the plan says nothing: what was seen, beside five in two hundred hours.
+// The prior for how often a spot machine is taken if the plan does not say: five times in two hundred hours, added to
+// what was observed.
 const lossesPrior, lossesPriorHours = 5, 200
 
-// BeginBy says when each task begins at the latest so that it, and all that follow it, can still run as they are
-// planned even if every spot machine is taken at the worst moment; and by when it has to be done for that.
+// BeginBy returns the latest start of each task so that it, and all that follow it, can still run as planned even if
+// every spot machine is taken at the worst moment. finishBy is when each task must finish for that.
 func (in *Input) BeginBy() (by, finishBy []time.Time) { return in.backward(in.needs) }
 
-// needs is the time that a task is given: its work, a start, a look at prices that comes too late, and what the loss of
-// a spot machine costs.
+// needs returns the time that a task is given: its work, a start, a price check that comes too late, and the cost of
+// losing a spot machine.
 func (in *Input) needs(i int) time.Duration {
 	t, work := &in.Spec.Tasks[i], record.Duration(in.Plan.TaskHours[i])
 	if in.Plan.Of(i) == nil {
@@ -118,7 +118,7 @@ func (in *Input) needs(i int) time.Duration {
 	return work + in.Restart + in.Tick + max(lost, in.Tick) + in.Restart
 }
 
-// checkpointEvery is how often a task saves its work, 0 for never.
+// checkpointEvery returns the interval at which a task saves its work, 0 for never.
 func checkpointEvery(t *dag.Task) time.Duration {
 	switch {
 	case t.Checkpoint != nil && t.Checkpoint.Every > 0:
@@ -129,18 +129,18 @@ func checkpointEvery(t *dag.Task) time.Duration {
 	return 0
 }
 
-// Waiting is what a session has to know of a task that may wait.
+// Waiting is what a session needs to know about a task that may wait.
 type Waiting struct {
 	record.Begin
 	Worth *bidding.Begin
-	USD   float64 // what the market costs now, USD per hour
+	USD   float64 // the current price of the market, USD per hour
 	Work  float64 // hours
 	Tick  time.Duration
-	// others is how many tasks of the job may wait, this one included.
+	// Others is how many tasks of the job may wait, including this one.
 	Others int
 }
 
-// Wait says whether to wait now, and for which price, USD per hour.
+// Wait reports whether to wait now, and at which price to start, in USD per hour.
 func (w *Waiting) Wait(now time.Time) (beginUSD float64, wait bool) {
 	beginUSD, wait = w.Worth.Waits(w.USD, w.Work, record.Hours(w.FinishBy.Sub(now)))
 	if !math.IsInf(beginUSD, 1) {
@@ -149,13 +149,13 @@ func (w *Waiting) Wait(now time.Time) (beginUSD float64, wait bool) {
 	return beginUSD, wait && now.Add(w.Tick).Before(w.By)
 }
 
-// Waits says whether to wait now.
+// Waits reports whether to wait now.
 func (w *Waiting) Waits(now time.Time) bool {
 	_, wait := w.Wait(now)
 	return wait
 }
 
-// Tell says what is waited for as people are told.
+// Tell describes what the task waits for, as text for people.
 func (w *Waiting) Tell(now time.Time) string {
 	usd, _ := w.Wait(now)
 	by := w.By.UTC().Format("15:04 UTC")
@@ -166,7 +166,7 @@ func (w *Waiting) Tell(now time.Time) string {
 		w.Market, usd, by)
 }
 
-// LoadWaiting loads what a task waits for, nil where it does not.
+// LoadWaiting returns what a task waits for, or nil if it does not wait.
 func LoadWaiting(u book.Reader, cfg record.Config, job record.Job, task record.Task) (*Waiting, error) {
 	if !job.Waits || task.OnDemand || task.State != record.TaskQueued {
 		return nil, nil
@@ -198,7 +198,7 @@ func LoadWaiting(u book.Reader, cfg record.Config, job record.Job, task record.T
 	return w, nil
 }
 
-// Why is the reason of a plan that judgePrice asks for.
+// Why returns the reason for the new plan that judgePrice requests.
 func (w *Waiting) Why() string {
 	if w.Spot {
 		return fmt.Sprintf("%s costs %.4g USD/h, and there is no time left to wait for a better price", w.Market, w.USD)

@@ -1,5 +1,5 @@
-// Package buckets makes the buckets that jobs ask for, and removes those that were made for jobs which are over. It
-// ends the uploads that attempts leave behind.
+// Package buckets makes the buckets that jobs ask for, and removes those whose jobs have all finished. It also aborts
+// the uploads that attempts left unfinished.
 package buckets
 
 import (
@@ -20,15 +20,15 @@ import (
 // Keeper makes and removes buckets.
 type Keeper struct {
 	Txns *unit.Transactor
-	Data grant.Store // nil makes and removes none
+	Data grant.Store // if nil, no buckets are made or removed
 }
 
-// ErrRemoving is of a bucket that a job asks for and that is being removed. It passes.
-var ErrRemoving = errors.New("the bucket is being removed, as the jobs that it was made for are over")
+// ErrRemoving means that a job asks for a bucket that is being removed. The caller can try again later.
+var ErrRemoving = errors.New("the bucket is being removed, because the jobs that it was made for have finished")
 
-// Make makes the buckets that a task asks for and that are not there, before a machine is bought for it. Those that are
-// removed again are recorded first. What will never be made is a *cloud.Error that is Invalid; all else passes,
-// ErrRemoving among it, and says nothing of where the machine is to be bought.
+// Make makes the missing buckets that a task asks for, before a machine is bought for it. Temporary buckets are
+// recorded first. A bucket that can never be made is an Invalid *cloud.Error. Any other error, such as ErrRemoving,
+// is temporary and has nothing to do with the machine's location.
 func (k Keeper) Make(ctx context.Context, job string, t *dag.Task) error {
 	for i := range t.Inputs {
 		in := &t.Inputs[i]
@@ -51,8 +51,8 @@ func (k Keeper) Make(ctx context.Context, job string, t *dag.Task) error {
 	return nil
 }
 
-// make makes one bucket. Whether it is there is asked after its record was read: who removes it writes that before, and
-// drops it after.
+// make makes one bucket. It checks whether the bucket exists after reading its record: a remover marks the record
+// before it removes the bucket, and deletes the record afterwards.
 func (k Keeper) make(ctx context.Context, job, bucket string, lasts dag.Bucket) error {
 	there := false
 	err := k.Txns.Transact(ctx, events.FnProvision, "bucket/"+job+"/"+bucket, false, func(u *unit.Unit) error {
@@ -75,7 +75,7 @@ func (k Keeper) make(ctx context.Context, job, bucket string, lasts dag.Bucket) 
 	return grant.MakeBucket(ctx, k.Data, bucket)
 }
 
-// Remove removes the buckets that were made for jobs which have all ended.
+// Remove removes the buckets that were made for jobs, if all of those have finished.
 func (k Keeper) Remove(ctx context.Context, cause string) error {
 	if k.Data == nil {
 		return nil
@@ -93,8 +93,8 @@ func (k Keeper) Remove(ctx context.Context, cause string) error {
 	return errors.Join(errs...)
 }
 
-// remove removes a bucket, unless another job has come. None does from the first note until it is gone: what a job
-// wrote there meanwhile would be removed, too.
+// remove removes a bucket, unless another job has begun to use it. Between the first record and the removal no job can
+// begin to: what it wrote there would be removed, too.
 func (k Keeper) remove(ctx context.Context, cause string, bucket record.Bucket) error {
 	ours := false
 	note := func(gone bool) error {
@@ -115,7 +115,7 @@ func (k Keeper) remove(ctx context.Context, cause string, bucket record.Bucket) 
 	return note(true)
 }
 
-// allOver says whether jobs have ended, with all of their machines gone.
+// allOver reports whether all jobs have finished, and so released their machines.
 func allOver(u *unit.Unit, jobs []string) (bool, error) {
 	for _, id := range jobs {
 		job, found, err := book.Get[record.Job](u, record.JobKey(id))

@@ -15,22 +15,22 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// Uploads are those in parts that attempts have begun.
+// Uploads manages the multipart uploads that attempts have begun.
 type Uploads struct {
 	Txns   *unit.Transactor
-	Data   grant.Store // nil has none
-	AtOnce int         // how many are aborted at once
+	Data   grant.Store // if nil, there are no uploads
+	AtOnce int         // how many uploads are aborted at once
 	Log    *slog.Logger
 }
 
-// A store that does not answer holds up no release: what cannot be aborted in time is left to the bucket's rule.
+// A store that does not answer must not delay a release: uploads not aborted in time are left to the bucket's rule.
 const (
-	abortWithin = 20 * time.Second // all of them
+	abortWithin = 20 * time.Second // for all of them together
 	abortTries  = 3
 	abortPause  = 200 * time.Millisecond
 )
 
-// End aborts what a cluster has begun to upload, when its machines are gone.
+// End aborts a cluster's open uploads when its machines are gone.
 func (l Uploads) End(ctx context.Context, cluster string) error {
 	if l.Data == nil {
 		return nil
@@ -49,7 +49,7 @@ func (l Uploads) End(ctx context.Context, cluster string) error {
 		failed[i] = l.abort(bounded, left[i])
 	})
 	if ctx.Err() != nil {
-		return ctx.Err() // we were stopped, not the store
+		return ctx.Err() // our own context ended; the store did not fail
 	}
 	if failed = slices.DeleteFunc(failed, func(err error) bool { return err == nil }); len(failed) > 0 {
 		l.Log.Warn("uploads could not be aborted", "cluster", cluster, "uploads", len(failed), "err", failed[0])

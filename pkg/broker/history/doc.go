@@ -1,7 +1,7 @@
-// Package history learns from jobs that have ended how long their tasks run, and tells it to the next job of the same
-// name: where a file does not say how long a task takes, it is planned by what was seen, with its spread.
+// Package history learns from finished jobs how long their tasks run, and uses that for the next job of the same
+// name: a task without a time in the file is planned with the observed time and its spread.
 //
-// What is learned of a task is kept by its name and by the kind of machine it ran on, as a lognormal distribution in
-// which later runs count for more. Of accelerators that it never ran on, the vendors' figures say how much faster they
-// are.
+// What is learned about a task is stored by its name and the kind of machine it ran on, as a lognormal distribution
+// in which later runs weigh more. For accelerators that it never ran on, the vendors' figures tell how much faster
+// they are.
 package history

@@ -15,14 +15,13 @@ import (
 )
 
 const (
-	// normal90 is how many standard deviations nine of ten draws of a normal distribution do not lie above.
+	// normal90 is the 90th percentile of the standard normal distribution.
 	normal90 = 1.2816
-	// priorVar and priorRuns are what is assumed of the spread before it was seen: a factor of 1.35, as if two runs had
-	// shown it.
+	// priorVar and priorRuns are the prior of the spread: a factor of 1.35, weighted as if two runs had shown it.
 	priorVar, priorRuns = 0.09, 2
 )
 
-// spread is what follows from a distribution for one run more: what is seen of few runs is spread wider.
+// spread returns the predicted spread of one more run. It is wider if only few runs were observed.
 func spread(t apitypes.RunTimes) dag.Spread {
 	n := float64(min(t.Runs, maxWeight))
 	v := (n*t.Var + priorRuns*priorVar) / (n + priorRuns) * (1 + 1/n)
@@ -31,10 +30,10 @@ func spread(t apitypes.RunTimes) dag.Spread {
 		High: math.Exp(t.Log + normal90*s)}
 }
 
-// pooled is one distribution of those of several machines: each counts as often as it ran there.
+// pooled combines the distributions of several machines, each weighted by its number of runs.
 func pooled(of map[string]apitypes.RunTimes) (all apitypes.RunTimes) {
 	var sum, squares, weights float64
-	for _, m := range slices.Sorted(maps.Keys(of)) { // sums of numbers depend on their order
+	for _, m := range slices.Sorted(maps.Keys(of)) { // floating-point sums depend on their order
 		t := of[m]
 		w := float64(min(t.Runs, maxWeight))
 		weights += w
@@ -50,9 +49,9 @@ func pooled(of map[string]apitypes.RunTimes) (all apitypes.RunTimes) {
 	return all
 }
 
-// Fill returns a job whose tasks know what was learned of them. A task whose file does not say how long it runs is
-// planned by it: with what is expected, and in a job with a deadline with what one run in ten exceeds. The job that it
-// is given is not changed.
+// Fill returns a job with what was learned about its tasks. A task whose file states no run time is planned with the
+// learned one: the expected time, or in a job with a deadline the time that one run in ten exceeds. spec is not
+// changed.
 func Fill(spec *dag.Job, h apitypes.History) *dag.Job {
 	if h.Job != spec.Name {
 		return spec
@@ -77,7 +76,7 @@ func Fill(spec *dag.Job, h apitypes.History) *dag.Job {
 	return filled
 }
 
-// of is what is known of a task; nil is nothing.
+// of returns what is known about a task, or nil.
 func of(t *dag.Task, h apitypes.History) *dag.Learned {
 	if t.StandIn() || t.Service != nil {
 		return nil
@@ -103,8 +102,8 @@ func of(t *dag.Task, h apitypes.History) *dag.Learned {
 	return l
 }
 
-// scale adds what is expected of an accelerator that the task never ran on, by the one that it ran on most: work that
-// keeps both as busy takes as much less time as the new one can do more.
+// scale adds the expected time on an accelerator that the task never ran on. It scales the time of the accelerator with
+// the most runs by the ratio of their speeds, assuming that the work keeps both equally busy.
 func scale(l *dag.Learned, name string, count float64, known map[string]apitypes.RunTimes) {
 	key := dag.AcceleratorKey(name, count)
 	speed := count * accel.TFLOPS(name)
@@ -126,7 +125,7 @@ func scale(l *dag.Learned, name string, count float64, known map[string]apitypes
 	l.On[key] = s
 }
 
-// speedOf is what the accelerators of a machine can do, TFLOPS; 0 is unknown.
+// speedOf returns the speed of a machine's accelerators in TFLOPS; 0 if unknown.
 func speedOf(machine string) float64 {
 	name, digits, ok := strings.Cut(machine, ":")
 	count, err := strconv.ParseFloat(digits, 64)
@@ -136,7 +135,7 @@ func speedOf(machine string) float64 {
 	return count * accel.TFLOPS(name)
 }
 
-// estimate is what a task is planned by.
+// estimate returns the time estimate that a task is planned with.
 func estimate(l *dag.Learned, careful bool) dag.TimeEstimate {
 	e := dag.TimeEstimate{On: make(map[string]time.Duration, len(l.On))}
 	for m, s := range l.On {
@@ -154,8 +153,8 @@ func estimate(l *dag.Learned, careful bool) dag.TimeEstimate {
 	return e
 }
 
-// Unlearned is a job as its file says it, without what was learned of its tasks when it was submitted: that may be more
-// by now.
+// Unlearned returns a job as its file states it, without what was learned about its tasks before it was submitted: more
+// may be known now.
 func Unlearned(spec *dag.Job) *dag.Job {
 	again := *spec
 	again.Tasks = slices.Clone(spec.Tasks)
@@ -169,9 +168,8 @@ func Unlearned(spec *dag.Job) *dag.Job {
 	return &again
 }
 
-// Kept is what takes the place of a job with the same tasks: those that are no service go on with the run times that
-// they were taken in with, where the new file states none, and with what was learned of them. The job that it is given
-// is not changed.
+// Kept returns the spec that replaces old, which has the same tasks. Tasks that are not services keep what was learned
+// about them, and the run times that they were submitted with if the new file states none. spec is not changed.
 func Kept(spec, old *dag.Job) *dag.Job {
 	kept := *spec
 	kept.Tasks = slices.Clone(spec.Tasks)

@@ -26,7 +26,7 @@ func job(names ...string) *dag.Job {
 	return j
 }
 
-// after is what is known when a task ran for so many hours, one job after the other.
+// after returns what is known after a task ran for these hours, in one job after the other.
 func after(spec *dag.Job, machine string, hours ...float64) (h apitypes.History) {
 	for n, x := range hours {
 		h = Learn(h, spec, []Run{{Task: 0, Hours: x, Machine: machine}}, now.Add(time.Duration(n)*time.Hour))
@@ -34,7 +34,7 @@ func after(spec *dag.Job, machine string, hours ...float64) (h apitypes.History)
 	return h
 }
 
-func TestATaskWithoutATimeIsPlannedByWhatWasSeen(t *testing.T) {
+func TestTaskWithoutTimeUsesHistory(t *testing.T) {
 	spec := job("train")
 	got := Fill(spec, after(spec, "m5.xlarge", 2, 2, 2, 2, 2, 2, 2, 2))
 	f := FigureOf(&got.Tasks[0], apitypes.Offer{InstanceType: "m5.xlarge"})
@@ -42,7 +42,7 @@ func TestATaskWithoutATimeIsPlannedByWhatWasSeen(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 	if spec.Tasks[0].Learned != nil || spec.Tasks[0].Time.Default != 0 {
-		t.Error("the job that was given is changed")
+		t.Error("the given job was changed")
 	}
 	spec.Deadline = 5 * time.Hour
 	got = Fill(spec, after(spec, "m5.xlarge", 2, 2, 2, 2, 2, 2, 2, 2))
@@ -51,7 +51,7 @@ func TestATaskWithoutATimeIsPlannedByWhatWasSeen(t *testing.T) {
 	}
 }
 
-func TestWhatTheFileSaysIsKeptAndWhatWasSeenIsShown(t *testing.T) {
+func TestTimeFromFileWinsAndHistoryIsShown(t *testing.T) {
 	spec := job("train")
 	spec.Tasks[0].Time.Default = 5 * time.Hour
 	got := Fill(spec, after(spec, "m5.xlarge", 2))
@@ -64,7 +64,7 @@ func TestWhatTheFileSaysIsKeptAndWhatWasSeenIsShown(t *testing.T) {
 	}
 }
 
-func TestAnAcceleratorThatItNeverRanOnIsScaled(t *testing.T) {
+func TestUnseenAcceleratorIsScaled(t *testing.T) {
 	spec := job("train")
 	spec.Tasks[0].Resources = []dag.Resources{{Accelerator: "V100", AcceleratorCount: 1},
 		{Accelerator: "A100", AcceleratorCount: 2}, {Accelerator: "Alveo-U250", AcceleratorCount: 1}}
@@ -76,12 +76,12 @@ func TestAnAcceleratorThatItNeverRanOnIsScaled(t *testing.T) {
 	if v100.From != apitypes.FromHistory || a100.From != apitypes.FromScaled || math.Abs(v100.Hours/a100.Hours-2*312./125) > 0.01 {
 		t.Errorf("V100 %+v, A100 %+v", v100, a100)
 	}
-	if f := on("Alveo-U250", 1); f.From != apitypes.FromHistory || f.Hours != v100.Hours { // nothing better is known
+	if f := on("Alveo-U250", 1); f.From != apitypes.FromHistory || f.Hours != v100.Hours { // its speed is unknown
 		t.Errorf("%+v", f)
 	}
 }
 
-func TestTasksThatDifferInNumbersTeachEachOther(t *testing.T) {
+func TestTasksThatDifferInNumbersShareHistory(t *testing.T) {
 	spec := job("shard-1", "shard-2", "merge")
 	h := Learn(apitypes.History{}, spec, []Run{{0, 1, "m5.large"}, {1, 4, "m5.large"}, {2, 8, "m5.large"}}, now)
 	got := Fill(job("shard-1", "shard-77", "other"), h)
@@ -93,14 +93,14 @@ func TestTasksThatDifferInNumbersTeachEachOther(t *testing.T) {
 	}
 	spec.Tasks[0].Nodes = 2
 	if got := Fill(spec, h); got.Tasks[0].Learned != nil {
-		t.Errorf("two machines take the time of one: %+v", got.Tasks[0].Learned)
+		t.Errorf("two machines use the time of one: %+v", got.Tasks[0].Learned)
 	}
 	if other := (&dag.Job{Name: "another", Tasks: spec.Tasks}); Fill(other, h) != other {
-		t.Error("a job of another name learns")
+		t.Error("a job of another name uses the history")
 	}
 }
 
-func TestWhatChangesIsLearnedAnew(t *testing.T) {
+func TestHistoryFollowsChanges(t *testing.T) {
 	spec := job("train")
 	h := after(spec, "m5.large", slices.Repeat([]float64{1}, 200)...)
 	for range 3 * maxWeight {
@@ -111,8 +111,8 @@ func TestWhatChangesIsLearnedAnew(t *testing.T) {
 	}
 }
 
-// Nine of ten runs of a lognormal time are below High, and above Low.
-func TestTheSpreadHoldsWhatItSays(t *testing.T) {
+// Nine of ten runs of a lognormal time are below High, and nine of ten above Low.
+func TestSpreadCoversItsQuantiles(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same every time
 	spec := job("train")
 	var below, above, all int
@@ -156,14 +156,15 @@ func TestOfAResumedAttempt(t *testing.T) {
 	} {
 		rec0, a0 := rec, a
 		if change(); func() bool { _, ok := Of(task, rec, a); return ok }() {
-			t.Errorf("%s teaches", what)
+			t.Errorf("%s is learned from", what)
 		}
 		rec, a = rec0, a0
 	}
 }
 
-// Reading 64 records twice at the end of each job was a part of its bill that one notices, and eight of an array say as much.
-func TestOfAnArrayAFewAreLearnedOf(t *testing.T) {
+// Reading 64 records twice at the end of each job was a noticeable part of its bill, and eight tasks of an array show
+// as much.
+func TestSampleOfArrayIsSmall(t *testing.T) {
 	for tasks, want := range map[int]int{1: 1, 16: 16, 17: 8, 10_000: 8} {
 		names := make([]string, tasks)
 		for i := range names {
@@ -175,8 +176,9 @@ func TestOfAnArrayAFewAreLearnedOf(t *testing.T) {
 	}
 }
 
-// However large a job is and however many there were, what is read and kept is bounded, and every kind of task is learned.
-func TestBounds(t *testing.T) {
+// However large a job is and however many jobs there were, what is read and stored is bounded, and every kind of task
+// is learned.
+func TestLimits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		spec := &dag.Job{Name: "j"}
 		kinds := rapid.IntRange(1, 80).Draw(t, "kinds")
@@ -194,7 +196,7 @@ func TestBounds(t *testing.T) {
 			seen[like] = seen[like] || slices.Contains(sample, i)
 		}
 		if want := min(len(all), MaxSample); count(seen) != want {
-			t.Fatalf("%d of %d kinds are learned of", count(seen), want)
+			t.Fatalf("%d of %d kinds are learned", count(seen), want)
 		}
 		var h apitypes.History
 		for n := range rapid.IntRange(1, 5).Draw(t, "jobs") {
@@ -206,15 +208,15 @@ func TestBounds(t *testing.T) {
 			before := h
 			h = Learn(h, spec, runs, now.Add(time.Duration(n)*time.Hour))
 			if again := Learn(before, spec, runs, now.Add(time.Duration(n)*time.Hour)); !reflect.DeepEqual(h, again) {
-				t.Fatal("it depends on the order of a map")
+				t.Fatal("the result depends on the order of a map")
 			}
 		}
 		if len(h.Tasks) > maxTasks {
-			t.Fatalf("%d names are kept", len(h.Tasks))
+			t.Fatalf("%d names are stored", len(h.Tasks))
 		}
 		for name, machines := range h.Tasks {
 			if len(machines) > maxMachines {
-				t.Fatalf("%s: %d machines are kept", name, len(machines))
+				t.Fatalf("%s: %d machines are stored", name, len(machines))
 			}
 		}
 		filled := Fill(spec, h)

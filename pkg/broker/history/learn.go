@@ -11,30 +11,30 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// Bounds of what is kept of the jobs of a name.
+// Limits of what is stored for the jobs of a name.
 const (
-	// MaxSample is of how many tasks of one job is learned.
+	// MaxSample is the maximum number of tasks of one job to learn from.
 	MaxSample = 64
-	// maxNamed is up to how many tasks whose names differ in numbers only are learned of one by one: step-1 and step-2
-	// may do different things. More of them are the parts of one array, of which ofArray show what all of them take.
-	// Each task that is learned of is two records read when its job ends.
+	// Up to maxNamed tasks whose names differ only in numbers are learned one by one: step-1 and step-2 may do
+	// different things. More than that are the parts of one array, and ofArray of them show how long each takes. Each
+	// sampled task is two record reads when its job ends.
 	maxNamed, ofArray = 16, 8
-	// maxTasks and maxMachines are of how many names of tasks, and kinds of machine of each, something is kept. Those
-	// that ran last stay.
+	// maxTasks and maxMachines are the maximum numbers of stored task names, and of kinds of machine for each. The most
+	// recent stay.
 	maxTasks, maxMachines = 2 * MaxSample, 4
-	// maxWeight is how many runs an average is of at most, so that what changes is learned anew.
+	// maxWeight is the maximum number of runs that an average counts, so that it follows changes.
 	maxWeight = 24
 )
 
-// Run is one task's whole work.
+// Run is the whole run of one task.
 type Run struct {
 	Task  int // index in the job
 	Hours float64
-	// Machine is what it ran on, as dag.TimeEstimate.On has it.
+	// Machine is what it ran on, as a key of dag.TimeEstimate.On.
 	Machine string
 }
 
-// Machine is how estimates name what a task runs on: by accelerator with count, else by instance type.
+// Machine returns the name that estimates use for a machine: the accelerator with its count, or the instance type.
 func Machine(instanceType, accelerator string, count float64) string {
 	if accelerator != "" {
 		return dag.AcceleratorKey(accelerator, count)
@@ -42,8 +42,8 @@ func Machine(instanceType, accelerator string, count float64) string {
 	return instanceType
 }
 
-// names are those that a task's run times are kept by: its own, and the one that it shares with tasks whose names
-// differ in numbers only. Both are the same where there is no number. On more machines a task takes another time.
+// names returns the names that a task's run times are stored by: its own, and the one that it shares with tasks whose
+// names differ only in numbers. Both are equal if its name has no number. The number of machines is part of the names.
 func names(t *dag.Task) (own, like string) {
 	var b strings.Builder
 	inNumber := false
@@ -66,8 +66,8 @@ func names(t *dag.Task) (own, like string) {
 	return own, like
 }
 
-// Sample returns the indexes of the tasks of a job that are learned of, at most MaxSample: of each name as evenly as it
-// goes, in the order of the file. Stand-ins run for as long as they are told to, and teach nothing.
+// Sample returns the indexes of the tasks of a job to learn from, at most MaxSample: as evenly as possible of each
+// name, in the order of the file. Stand-ins are left out, because their run times are given.
 func Sample(spec *dag.Job) []int {
 	groups := map[string][]int{}
 	var order []string
@@ -99,8 +99,8 @@ func Sample(spec *dag.Job) []int {
 	return sample
 }
 
-// Of returns the whole time that a task took, by its record and that of its last attempt. What an attempt went on from
-// counts as long as it was taken to be when it was saved.
+// Of returns a task's whole run time, from its record and that of its last attempt. Work that the attempt resumed from
+// counts as the time it was estimated at when it was saved.
 func Of(t *dag.Task, task record.Task, a apitypes.Attempt) (r Run, ok bool) {
 	machine := Machine(a.Offer.InstanceType, a.Offer.Accelerator, a.Offer.AccelCount)
 	if task.State != record.TaskSucceeded || a.Number != task.Attempt || a.Started.IsZero() || machine == "" {
@@ -111,7 +111,7 @@ func Of(t *dag.Task, task record.Task, a apitypes.Attempt) (r Run, ok bool) {
 	return Run{Task: task.Index, Hours: hours, Machine: machine}, hours > 0
 }
 
-// Learn adds runs of a job to what is known. It returns a value that shares nothing with the one it was given.
+// Learn adds runs of a job to what is known. The result shares no memory with known.
 func Learn(known apitypes.History, spec *dag.Job, runs []Run, now time.Time) apitypes.History {
 	h := apitypes.History{Job: spec.Name, At: now, Tasks: map[string]map[string]apitypes.RunTimes{}}
 	for name, machines := range known.Tasks {
@@ -143,7 +143,7 @@ func Learn(known apitypes.History, spec *dag.Job, runs []Run, now time.Time) api
 	return h
 }
 
-// observe takes a run into an average, of which it is one part in as many as there are, maxWeight at most.
+// observe adds a run to an average. The run's weight is one in the number of runs, at least one in maxWeight.
 func observe(t apitypes.RunTimes, hours float64, now time.Time) apitypes.RunTimes {
 	t.Runs++
 	w := 1 / float64(min(t.Runs, maxWeight))
@@ -154,8 +154,8 @@ func observe(t apitypes.RunTimes, hours float64, now time.Time) apitypes.RunTime
 	return t
 }
 
-// forget removes what was seen least recently until no more than most is left; of what was seen at the same time, what
-// comes last in byte order.
+// forget removes the least recently seen entries until at most most remain. Of entries seen at the same time, it
+// removes the last in byte order first.
 func forget[T any](m map[string]T, most int, at func(T) int64) {
 	for len(m) > most {
 		oldest := ""

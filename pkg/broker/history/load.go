@@ -8,13 +8,13 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// Known returns what was learned of the jobs of a name; nothing is an empty History.
+// Known returns what was learned about the jobs of a name; an empty History if nothing was.
 func Known(u *unit.Unit, job string) (apitypes.History, error) {
 	h, _, err := book.Get[apitypes.History](u, record.HistoryKey(job))
 	return h, err
 }
 
-// Filled returns a job with what is known of its tasks, as Fill has it.
+// Filled returns a job with what is known about its tasks: see Fill.
 func Filled(u *unit.Unit, spec *dag.Job) (*dag.Job, error) {
 	h, err := Known(u, spec.Name)
 	if err != nil {
@@ -23,7 +23,7 @@ func Filled(u *unit.Unit, spec *dag.Job) (*dag.Job, error) {
 	return Fill(spec, h), nil
 }
 
-// Add has a decision that ends a job keep what its tasks have shown: of those of Sample that have succeeded.
+// Add makes a decision that ends a job also store what was learned from its succeeded tasks, as sampled by Sample.
 func Add(u *unit.Unit, job string, spec *dag.Job, d *record.Decision) error {
 	sample := Sample(spec)
 	keys := make([]record.Key, 0, len(sample)+1)

@@ -1,6 +1,6 @@
-// Package inputs asks stores, when a job is handed in, for what its tasks read and mount: what no machine could get is
-// refused at its line of the file, before a machine is bought. It knows no records; a fault of a store that may pass
-// refuses nothing.
+// Package inputs checks, when a job is submitted, what its tasks read and mount. Inputs that no machine could get are
+// refused with the line of the file, before a machine is bought. The package uses no records. A temporary failure of a
+// store refuses nothing.
 package inputs
 
 import (
@@ -20,41 +20,41 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// Machine is the one that all tasks run on, where they run on the broker's own. Its errors say what it lacks, and what
-// to do.
+// Machine is the broker's own machine, if all tasks run on it. Its errors say what the machine lacks, and how to fix
+// that.
 type Machine interface {
-	Mounts(ctx context.Context) error     // that something can be mounted
-	Containers(ctx context.Context) error // that an image can be run in
+	Mounts(ctx context.Context) error     // fails if nothing can be mounted
+	Containers(ctx context.Context) error // fails if containers cannot run
 }
 
 // Checker checks inputs.
 type Checker struct {
-	Stores grant.Store   // nil: what lies in stores is not checked
-	AtOnce int           // how many requests for a job are under way at once; 0 is one
-	Here   Machine       // nil: machines are bought, and bring or install what they lack
-	Own    string        // URI of what all jobs keep, which nobody mounts
-	For    time.Duration // how long what is mounted is lent for
-	Log    *slog.Logger  // is told of stores that did not answer
+	Stores grant.Store   // nil: inputs in stores are not checked
+	AtOnce int           // maximum number of concurrent requests for a job; 0 means one
+	Here   Machine       // nil: machines are bought, and have or install what they need
+	Own    string        // URI of the store of all jobs' data, which no task may mount
+	For    time.Duration // how long credentials for a mount are lent for
+	Log    *slog.Logger  // gets warnings about stores that did not answer
 }
 
-// within bounds all that is asked for one job: who hands it in waits. What is not known by then is taken to be there.
+// within limits all checks of one job, because its submitter waits. What is not known by then is assumed to exist.
 const within = 10 * time.Second
 
-// look is one field of a task's, of which a store is asked, and what is wrong with it.
+// look is one field of a task that is checked with a store, and what is wrong with it.
 type look struct {
 	task      int
 	field     string
 	in        *dag.Input
 	copied    bool
-	lent      grant.Loan // what a mount takes, once it is known to be a folder
+	lent      grant.Loan // the credentials that a mount needs, once it is known to be a folder
 	why, hint string
 }
 
-// Check fails with a *dag.Error for the first input or workdir that names a bucket which is not there or may not be
-// read, and for an input that cannot be mounted: an object, or a prefix for which nobody lends credentials. Whether an
-// object or folder that is copied is there is not asked: another job may be making it. It takes a request for each
-// bucket that is copied from and up to two for each mount. Loans are tried once for each bucket that is mounted, as a
-// whole or in part, to read or to write.
+// Check fails with a *dag.Error for the first input or workdir whose bucket does not exist or may not be read, and
+// for an input that cannot be mounted: an object, or a prefix without available credentials. It does not check
+// whether a copied object or folder exists: another job may be making it. It makes one request for each bucket that
+// is copied from, and up to two for each mount. Credentials are requested once for each bucket, for mounts of all or
+// part of it, and for reading or writing.
 func (c Checker) Check(ctx context.Context, spec *dag.Job) error {
 	looks, lacks := c.looks(ctx, spec)
 	bounded, cancel := context.WithTimeout(ctx, within)
@@ -75,7 +75,7 @@ func (c Checker) Check(ctx context.Context, spec *dag.Job) error {
 	return lacks
 }
 
-// each asks for fields side by side, until time is up.
+// each checks fields concurrently until ctx ends.
 func (c Checker) each(ctx context.Context, looks []*look, ask func(*look)) {
 	var passed atomic.Int32
 	atonce.Each(c.AtOnce, len(looks), func(i int) {
@@ -90,7 +90,7 @@ func (c Checker) each(ctx context.Context, looks []*look, ask func(*look)) {
 	}
 }
 
-// lent are the fields for which something is to be lent, one for all those that are lent the same by the same.
+// lent returns the fields that need credentials, one for each group that would get the same credentials.
 func lent(looks []*look) (out []*look) {
 	seen := map[string]bool{}
 	for _, l := range looks {
@@ -110,8 +110,8 @@ func lent(looks []*look) (out []*look) {
 	return out
 }
 
-// looks are the fields of a job's tasks that stores are to be asked of, each once, up to the first task for which this
-// machine lacks something.
+// looks returns the fields to check with stores, each once. It stops at the first task for which this machine lacks
+// something, and returns that as lacks.
 func (c Checker) looks(ctx context.Context, spec *dag.Job) (looks []*look, lacks error) {
 	checked := map[string]bool{}
 	for i := range spec.Tasks {
@@ -141,7 +141,7 @@ func (c Checker) looks(ctx context.Context, spec *dag.Job) (looks []*look, lacks
 	return looks, nil
 }
 
-// lacking says that this machine cannot do what a task needs of it, of which checked has what others needed before.
+// lacking returns an error if this machine cannot do what a task needs. checked records what earlier tasks needed.
 func (c Checker) lacking(ctx context.Context, spec *dag.Job, task int, checked map[string]bool) error {
 	if c.Here == nil {
 		return nil
@@ -153,7 +153,7 @@ func (c Checker) lacking(ctx context.Context, spec *dag.Job, task int, checked m
 		if err := c.Here.Mounts(ctx); err != nil {
 			return spec.ErrorAt(task, dag.OfFiles, dag.InputField(k),
 				fmt.Sprintf("%q cannot be mounted on this computer: %s", t.Inputs[k].URI, err),
-				"leave mount out to have it copied; `tradewind doctor` looks again")
+				"leave mount out to have it copied; `tradewind doctor` checks again")
 		}
 	}
 	inside := func(r dag.Resources) bool { return r.Container() != "" }
@@ -166,12 +166,12 @@ func (c Checker) lacking(ctx context.Context, spec *dag.Job, task int, checked m
 	if err := c.Here.Containers(ctx); err != nil {
 		return spec.ErrorAt(task, image, "image",
 			fmt.Sprintf("%q cannot be run on this computer: %s", t.Resources[image].Image, err),
-			"`tradewind doctor` looks again")
+			"`tradewind doctor` checks again")
 	}
 	return nil
 }
 
-// copied says why an input cannot be read from its bucket. One that the job itself makes or writes to is not asked for.
+// copied returns why an input cannot be read from its bucket. It does not check what the job itself makes or writes.
 func (c Checker) copied(ctx context.Context, spec *dag.Job, in *dag.Input) (why, hint string) {
 	prefix, err := grant.AsPrefix(in.URI)
 	if errors.Is(err, grant.ErrURI) && strings.Contains(in.URI, "://") {
@@ -179,17 +179,17 @@ func (c Checker) copied(ctx context.Context, spec *dag.Job, in *dag.Input) (why,
 			"s3://BUCKET/PATH, gs://… and azblob://… name a bucket"
 	}
 	if err != nil || c.Stores == nil || made(spec, prefix) ||
-		strings.HasPrefix(prefix, "file:") || strings.HasPrefix(prefix, "pack:") { // packs were looked for before
+		strings.HasPrefix(prefix, "file:") || strings.HasPrefix(prefix, "pack:") { // packs have been checked before
 		return "", ""
 	}
 	_, err = c.Stores.List(ctx, prefix, "")
 	if errors.Is(err, grant.ErrNoBucket) && c.isObject(ctx, in.URI) {
-		return "", "" // it may be read, though its bucket may not be listed
+		return "", "" // the object is readable, though its bucket cannot be listed
 	}
 	return c.judge(fmt.Sprintf("%q cannot be read", in.URI), in.URI, err)
 }
 
-// made says that the job itself makes a bucket, or writes something that may be what is read.
+// made reports whether the job itself makes the bucket, or writes something that may be the input.
 func made(spec *dag.Job, prefix string) bool {
 	bucket, _ := grant.BucketOf(prefix)
 	return slices.ContainsFunc(spec.Tasks, func(t dag.Task) bool {
@@ -203,7 +203,7 @@ func made(spec *dag.Job, prefix string) bool {
 	})
 }
 
-// mounted says why an input cannot be mounted, or its bucket made, and notes what would be lent for it.
+// mounted returns why an input cannot be mounted, or its bucket made, and records the credentials that it needs.
 func (c Checker) mounted(ctx context.Context, l *look) (why, hint string) {
 	in, cannot := l.in, l.cannot()
 	prefix, err := grant.AsPrefix(in.URI)
@@ -211,9 +211,9 @@ func (c Checker) mounted(ctx context.Context, l *look) (why, hint string) {
 		return cannot + ": " + err.Error(), ""
 	}
 	if own, err := grant.AsPrefix(c.Own); err == nil && in.Mount != dag.Copied && strings.HasPrefix(own, prefix) {
-		return cannot + ": what all jobs keep lies there", "name a prefix or bucket of your own"
+		return cannot + ": it holds the data of all jobs", "name a prefix or bucket of your own"
 	}
-	if c.Stores == nil || strings.HasPrefix(prefix, "file:") { // the machine's own folder, which only it knows
+	if c.Stores == nil || strings.HasPrefix(prefix, "file:") { // a folder on the machine, which cannot be checked here
 		return "", ""
 	}
 	page, err := c.Stores.List(ctx, prefix, "")
@@ -223,8 +223,8 @@ func (c Checker) mounted(ctx context.Context, l *look) (why, hint string) {
 	case err != nil:
 		return c.judge(cannot, in.URI, err)
 	case len(page.Objects) == 0 && prefix != in.URI && c.isObject(ctx, in.URI):
-		return cannot + ": it is an object, and what is mounted is a bucket or a folder of one",
-			"leave mount out to have it copied, or name the folder that it lies in"
+		return cannot + ": it is an object, but only a bucket or a folder of one can be mounted",
+			"leave mount out to have it copied, or name the folder that it is in"
 	case in.Mount != dag.Copied:
 		l.lent = grant.Loan{Prefix: prefix, Write: in.Mount.Writes(), For: c.For}
 	}
@@ -233,22 +233,22 @@ func (c Checker) mounted(ctx context.Context, l *look) (why, hint string) {
 
 func (l *look) cannot() string { return fmt.Sprintf("%q cannot be mounted", l.in.URI) }
 
-// lend says why nobody lends what a mount takes.
+// lend returns why the credentials for a mount are not available.
 func (c Checker) lend(ctx context.Context, l *look) (why, hint string) {
 	_, err := grant.Lend(ctx, c.Stores, l.lent)
 	if why, _ = c.judge(l.cannot(), l.in.URI, err); why != "" {
-		return why, "leave mount out to have it copied; docs/mounts.md says what is to be set up"
+		return why, "leave mount out to have it copied; docs/mounts.md describes the setup"
 	}
 	return "", ""
 }
 
-// judge says what an error of a store means for a job: nothing where it may pass.
+// judge returns what an error of a store means for a job: nothing if it may be temporary.
 func (c Checker) judge(cannot, uri string, err error) (why, hint string) {
 	if err == nil {
 		return "", ""
 	}
 	for lasting, hint := range map[error]string{
-		grant.ErrNoBucket: "name a bucket that is there and that the broker may read", grant.ErrURI: "",
+		grant.ErrNoBucket: "name a bucket that exists and that the broker may read", grant.ErrURI: "",
 		grant.ErrStore: "", errors.ErrUnsupported: "",
 		grant.ErrCredentials: "log in as the cloud's own tools do (aws configure, gcloud auth application-default " +
 			"login, az login), or set their variables, where the broker runs",
@@ -261,7 +261,7 @@ func (c Checker) judge(cannot, uri string, err error) (why, hint string) {
 	return "", ""
 }
 
-// isObject says whether a URI is that of an object, by a granted request for its first byte.
+// isObject reports whether a URI names an object, by a granted request for its first byte.
 func (c Checker) isObject(ctx context.Context, uri string) bool {
 	grants, err := c.Stores.Sign(ctx, grant.Want{Op: grant.Get, URI: uri, For: within, Range: &grant.Range{Length: 1}})
 	if err != nil {
@@ -276,6 +276,6 @@ func (c Checker) isObject(ctx context.Context, uri string) bool {
 		return false
 	}
 	defer resp.Body.Close()                                  //nolint:errcheck // read
-	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 1)) // or it is not there
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 1)) // an error does not matter: the status decides
 	return resp.StatusCode < 300 || resp.StatusCode == http.StatusRequestedRangeNotSatisfiable
 }

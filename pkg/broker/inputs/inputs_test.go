@@ -17,8 +17,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// stores answer by bucket with an error; what lies in one that may not be listed is read by its URI. All others are
-// there, and empty.
+// stores answers for each bucket with an error; objects of a bucket that may not be listed are read by URI. All other
+// buckets exist and are empty.
 type stores struct {
 	grant.Store
 	here   inputs.Machine
@@ -67,7 +67,7 @@ func check(t *testing.T, s *stores, tasks string) *dag.Error {
 	return bad
 }
 
-func TestWhatCannotBeReadOrMountedIsRefusedAtItsLine(t *testing.T) {
+func TestCheckRefusesInputsWithLine(t *testing.T) {
 	none := fmt.Errorf("s3: %w: NoSuchBucket", grant.ErrNoBucket)
 	s := &stores{
 		refuse: map[string]error{
@@ -93,7 +93,7 @@ func TestWhatCannotBeReadOrMountedIsRefusedAtItsLine(t *testing.T) {
 		"  a: {run: ls, inputs: [{uri: s3://none/x, bucket: make, mount: cached, path: o}]}\n  b: {run: ls, inputs: [s3://none/x]}": "",
 		"  a: {run: ls, inputs: [{uri: s3://none/x, mount: true, path: o}]}":                                                        `"s3://none/x" cannot be mounted`,
 		"  a: {run: ls, inputs: [{uri: s3://shut/public.csv, mount: true, path: o}]}":                                               "cannot be mounted",
-		"  a: {run: ls, inputs: [{uri: s3://work, mount: true, path: o}]}":                                                          "what all jobs keep lies there",
+		"  a: {run: ls, inputs: [{uri: s3://work, mount: true, path: o}]}":                                                          "it holds the data of all jobs",
 	} {
 		bad := check(t, s, tasks)
 		switch {
@@ -105,8 +105,8 @@ func TestWhatCannotBeReadOrMountedIsRefusedAtItsLine(t *testing.T) {
 	}
 }
 
-// An object is told from a folder, and what nobody lends is not mounted.
-func TestAMountIsOfAFolderThatIsLent(t *testing.T) {
+// A mount needs a folder, not an object, and available credentials.
+func TestMountNeedsFolderAndCredentials(t *testing.T) {
 	s := &stores{read: map[string]bool{"s3://there/data.csv": true}}
 	const file = "  a: {run: ls, inputs: [{uri: s3://there/%s, mount: write, path: o}]}"
 	if bad := check(t, s, fmt.Sprintf(file, "data.csv")); bad == nil || !strings.Contains(bad.Error(), "it is an object") {
@@ -121,7 +121,7 @@ func TestAMountIsOfAFolderThatIsLent(t *testing.T) {
 	}
 }
 
-// bare is a machine that lacks what these errors say, and counts how often it was asked.
+// bare is a machine that lacks what these errors say, and counts how often it is asked.
 type bare struct {
 	mounts, containers error
 	asked              int
@@ -130,8 +130,8 @@ type bare struct {
 func (b *bare) Mounts(context.Context) error     { b.asked++; return b.mounts }
 func (b *bare) Containers(context.Context) error { b.asked++; return b.containers }
 
-// Where all tasks run on one machine, what that lacks is known before they run.
-func TestWhatThisMachineLacksIsSaidAtItsLine(t *testing.T) {
+// If all tasks run on one machine, what it lacks is reported before they run.
+func TestCheckReportsMissingMachineFeatureWithLine(t *testing.T) {
 	here := &bare{mounts: errors.New("rclone is missing"), containers: errors.New("no engine")}
 	s := &stores{here: here}
 	const mount, image = "{uri: 'file:///tmp/x', mount: true, path: o}", "resources: {image: 'docker:alpine'}"
@@ -153,8 +153,8 @@ func TestWhatThisMachineLacksIsSaidAtItsLine(t *testing.T) {
 	}
 }
 
-// A job of many tasks that all copy from one bucket asks for it once.
-func TestABucketIsAskedForOnce(t *testing.T) {
+// A job of many tasks that all copy from one bucket checks it once.
+func TestBucketIsCheckedOnce(t *testing.T) {
 	s := &stores{}
 	tasks := &strings.Builder{}
 	for i := range 100 {

@@ -16,7 +16,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// far is a store that takes its time, unless it is not waited for. What lies below /none is in no bucket.
+// far is a slow store that stops when its caller's context ends. URIs below /none have no bucket.
 type far struct {
 	grant.Store
 	takes time.Duration
@@ -52,7 +52,7 @@ func (f *far) Lend(ctx context.Context, l grant.Loan) (grant.Credentials, error)
 	return grant.Credentials{}, f.lend
 }
 
-// handIn checks a job whose tasks mount each their own folder, and returns what that says and how long it takes.
+// handIn checks a job whose tasks mount a folder each, and returns the error and how long the check takes.
 func (f *far) handIn(t *testing.T, n int, mount func(i int) string) (took time.Duration, err error) {
 	t.Helper()
 	tasks := &strings.Builder{}
@@ -71,9 +71,9 @@ func (f *far) handIn(t *testing.T, n int, mount func(i int) string) (took time.D
 
 func folders(i int) string { return fmt.Sprintf("s3://there/%d/", i) }
 
-// A job of hundreds of mounts is looked at while who hands it in waits, which is 29 s on AWS; and what is lent from one
-// bucket to one end is asked for once.
-func TestHundredsOfMountsAreLookedAtInTime(t *testing.T) {
+// A job of hundreds of mounts is checked while its submitter waits, which is at most 29 s on AWS. Credentials for one
+// bucket and one purpose are requested once.
+func TestHundredsOfMountsAreCheckedInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &far{takes: 200 * time.Millisecond}
 		took, err := f.handIn(t, 500, folders)
@@ -83,8 +83,8 @@ func TestHundredsOfMountsAreLookedAtInTime(t *testing.T) {
 	})
 }
 
-// However many there are, the one that is wrong is found, and the first of several is told.
-func TestTheFirstOfManyWrongMountsIsTold(t *testing.T) {
+// However many mounts there are, the wrong one is found, and the first of several is reported.
+func TestFirstOfManyWrongMountsIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &far{takes: time.Second}
 		_, err := f.handIn(t, 100, func(i int) string {
@@ -99,13 +99,13 @@ func TestTheFirstOfManyWrongMountsIsTold(t *testing.T) {
 		f.lend, f.loans = errors.ErrUnsupported, nil
 		_, err = f.handIn(t, 3, func(i int) string { return []string{"s3://a/", "s3://a/x/", "s3://a/y/"}[i] })
 		if err == nil || !strings.Contains(err.Error(), "tasks.t0.inputs[0]") || len(f.loans) != 2 {
-			t.Errorf("%v, lent %v: a bucket is not lent as a folder of it is", err, f.loans)
+			t.Errorf("%v, lent %v: a bucket and its folder need different credentials", err, f.loans)
 		}
 	})
 }
 
-// A store that hangs refuses nothing, and is waited for once, not once for each mount.
-func TestAStoreThatHangsIsWaitedForOnce(t *testing.T) {
+// A hanging store refuses nothing, and is waited for once, not once for each mount.
+func TestHangingStoreIsWaitedForOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &far{takes: time.Hour}
 		if took, err := f.handIn(t, 100, folders); err != nil || took > 10*time.Second {

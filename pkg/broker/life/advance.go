@@ -10,20 +10,20 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// announceMost bounds the tasks one transaction announces; the rest follow by dag.advance.
+// announceMost is the maximum number of tasks that one transaction announces; the rest follow by dag.advance.
 const announceMost = 30
 
-// Advancing is what is decided on when a job goes on: its records, of which Progress is a copy of its own.
+// Advancing is what the decisions about a job's progress depend on: its records. Progress is a private copy.
 type Advancing struct {
 	Job      record.Job
 	Spec     *dag.Job
 	Progress record.Progress
 }
 
-// DecideBegin sets a planned job running and announces the tasks that wait for nothing.
+// DecideBegin starts a planned job and announces the tasks that have no parents.
 func DecideBegin(st Advancing) record.Decision {
 	if st.Job.State != apitypes.JobPlanning {
-		return record.Decision{} // a replan: what was ready stays so
+		return record.Decision{} // a replan: ready tasks stay ready
 	}
 	st.Job.State, st.Job.Started, st.Job.Reason = apitypes.JobRunning, true, ""
 	d := DecideAnnounce(st, 0)
@@ -31,8 +31,8 @@ func DecideBegin(st Advancing) record.Decision {
 	return d
 }
 
-// DecideAnnounce announces waiting tasks from an index on whose parents are all done. Those of a job that waits for
-// a plan are announced all the same, as DecideSucceeded does: nobody asks again for those behind the index.
+// DecideAnnounce announces waiting tasks, from an index on, whose parents are all done. It also announces those of a
+// job that waits for a plan, as DecideSucceeded does: no later event announces the tasks behind the index.
 func DecideAnnounce(st Advancing, from int) record.Decision {
 	if st.Job.State != apitypes.JobRunning && (st.Job.State != apitypes.JobWaiting || !st.Job.Started) {
 		return record.Decision{}
@@ -44,9 +44,9 @@ func DecideAnnounce(st Advancing, from int) record.Decision {
 	return announce(st, rest)
 }
 
-// announce marks and emits the ready ones of tasks, in order, as far as one transaction holds.
+// announce marks and emits the ready ones of the given tasks, in order, as many as one transaction holds.
 func announce(st Advancing, tasks []int32) (d record.Decision) {
-	phases, held := st.Progress.Phases, make([]bool, len(st.Spec.Tasks)) // by parents that are not done
+	phases, held := st.Progress.Phases, make([]bool, len(st.Spec.Tasks)) // held by parents that are not done
 	for i := range st.Spec.Edges {
 		if e := &st.Spec.Edges[i]; phases[e.From] != record.PhaseSucceeded {
 			held[e.To] = true
@@ -67,8 +67,8 @@ func announce(st Advancing, tasks []int32) (d record.Decision) {
 	return d
 }
 
-// DecideSucceeded marks a task done, announces the children that waited for it alone, and ends the job
-// with its last task.
+// DecideSucceeded marks a task as done, announces the children that waited only for it, and ends the job after its last
+// task.
 func DecideSucceeded(st Advancing, task int) (d record.Decision) {
 	if task < 0 || task >= st.Job.Tasks || st.Progress.Phases[task] == record.PhaseSucceeded {
 		return d
@@ -89,11 +89,11 @@ func DecideSucceeded(st Advancing, task int) (d record.Decision) {
 	return d
 }
 
-// DecideFailed announces a task again while it has retries left, and otherwise fails the job.
+// DecideFailed announces a task again while it has retries left. Otherwise it fails the job.
 func DecideFailed(st Advancing, task record.Task, e events.TaskFailed) (d record.Decision) {
 	if st.Job.State != apitypes.JobRunning && st.Job.State != apitypes.JobWaiting || e.Task < 0 || e.Task >= st.Job.Tasks ||
 		st.Progress.Phases[e.Task] != record.PhaseReady || task.State == record.TaskSucceeded {
-		return d // or it is done by now, with the chief of its gang
+		return d // or it has succeeded since, with the chief of its gang
 	}
 	spec := &st.Spec.Tasks[e.Task]
 	if !e.Final && task.Try <= spec.RetriesAfter(e.ExitCode) {
@@ -105,12 +105,12 @@ func DecideFailed(st Advancing, task record.Task, e events.TaskFailed) (d record
 	switch {
 	case e.Final:
 		reason += " cannot run"
-	case e.ExitCode == 0: // nothing of its own ran to an end
+	case e.ExitCode == 0: // its program did not end by itself
 		reason += " failed"
 	default:
 		reason += fmt.Sprintf(" failed with exit code %d", e.ExitCode)
 	}
-	if e.Message != "" && e.Message != fmt.Sprintf("exit code %d", e.ExitCode) { // where that is all, it is said
+	if e.Message != "" && e.Message != fmt.Sprintf("exit code %d", e.ExitCode) { // do not repeat the exit code
 		reason += ": " + e.Message
 	}
 	d = decideEnding(st.Job, apitypes.JobFailed, reason)
@@ -118,7 +118,7 @@ func DecideFailed(st Advancing, task record.Task, e events.TaskFailed) (d record
 	return d
 }
 
-// DecideCancelled ends a job because somebody wants it to. One that ends already gives back what is kept of it.
+// DecideCancelled ends a job because a user cancelled it. A job that is already ending releases its kept machines.
 func DecideCancelled(job record.Job, reason string) (d record.Decision) {
 	if job.State == apitypes.JobEnding {
 		d.Emit(events.DAGEnding{Job: job.ID, Queue: job.Queue, Outcome: string(apitypes.JobCancelled)})
@@ -127,7 +127,7 @@ func DecideCancelled(job record.Job, reason string) (d record.Decision) {
 	return decideEnding(job, apitypes.JobCancelled, reason)
 }
 
-// decideEnding starts the end of a job: nothing new starts, its machines are freed, then it is settled.
+// decideEnding starts the end of a job: no new task starts, its machines are released, then it is settled.
 func decideEnding(job record.Job, outcome apitypes.JobState, reason string) (d record.Decision) {
 	if job.State == apitypes.JobEnding || job.State.Over() {
 		return d
@@ -138,7 +138,7 @@ func decideEnding(job record.Job, outcome apitypes.JobState, reason string) (d r
 	return d
 }
 
-// DecideFinished closes a job whose machines are all gone and paid for. Nobody needs its secrets any more.
+// DecideFinished closes a job whose machines are all gone and paid for. It deletes its secrets.
 func DecideFinished(job record.Job, spec *dag.Job, e events.DAGSettled, now time.Time) (d record.Decision) {
 	if job.State != apitypes.JobEnding {
 		return d
@@ -149,7 +149,7 @@ func DecideFinished(job record.Job, spec *dag.Job, e events.DAGSettled, now time
 	}
 	d.PutJob(job)
 	d.Del(record.ActiveKey(job.ID))
-	if len(spec.SecretNames()) > 0 || len(job.Was) > 0 { // before an update it may have had some
+	if len(spec.SecretNames()) > 0 || len(job.Was) > 0 { // an earlier version may have had secrets
 		for _, key := range job.SecretsKeys() {
 			d.Del(key)
 		}

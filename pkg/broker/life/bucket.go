@@ -8,8 +8,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// DecideBucket notes for whom a bucket is made that is removed again. One that was there before, with no note of it, is
-// the user's; one that some job wants to stay does.
+// DecideBucket records for which jobs a temporary bucket is made. A bucket that existed before without a record belongs
+// to the user. If any job wants to keep a bucket, its record is deleted and it stays.
 func DecideBucket(was record.Bucket, known, there bool, bucket, job string, life dag.Bucket,
 	now time.Time) (d record.Decision) {
 	switch {
@@ -26,7 +26,7 @@ func DecideBucket(was record.Bucket, known, there bool, bucket, job string, life
 	return d
 }
 
-// DecideRemoving notes that a bucket is being removed, and drops the note when it is gone.
+// DecideRemoving records that a bucket is being removed, and deletes the record when the bucket is gone.
 func DecideRemoving(bucket record.Bucket, gone bool) (d record.Decision) {
 	if gone {
 		d.Del(record.BucketKey(bucket.URI))

@@ -1,4 +1,4 @@
-// Package life has the decisions of a job's life: that it begins, which of its tasks are ready, what follows from one
-// that succeeded or failed, what it goes by when it is planned, for what it waits where there is no plan, and its end.
-// They are functions of records, events and a moment. What becomes of one attempt of a task is package attempt's.
+// Package life has the decisions of a job's life: its start, which of its tasks are ready, what follows when a task
+// succeeds or fails, the switch to a new plan, how long it waits without a plan, and its end. They are functions of
+// records, events and a moment. Package attempt has the decisions about a task's attempts.
 package life

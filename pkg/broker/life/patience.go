@@ -14,15 +14,15 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// Opening is when a job that no place is left for has one again, because blocks end. The zero value is of a job that
-// would have none even then.
+// Opening is when a job without a feasible plan gets one, because blocks end. The zero value means that it would have
+// no plan even then.
 type Opening struct {
 	At    time.Time
-	Block apitypes.Block // the last that has to end, of a place that is planned with then
+	Block apitypes.Block // the last block that has to end, of a location that the plan then uses
 }
 
-// Opens says when the blocks that stand in the way of a job have ended, if nothing else does. It plans the job as if
-// they had, so that what is waited for is a plan that keeps the budget, and the deadline from there on.
+// Opens returns when the blocks that prevent a plan have ended, if nothing else prevents it. It plans the job as if
+// they had ended, so the job only waits for a plan within its budget, and within its deadline counted from then.
 func Opens(in record.PlanInput, plan func(record.PlanInput) (*record.Plan, error)) (Opening, error) {
 	ends := blockEnds(in.Blocks)
 	if len(ends) == 0 {
@@ -32,13 +32,13 @@ func Opens(in record.PlanInput, plan func(record.PlanInput) (*record.Plan, error
 	plans := map[time.Time]*record.Plan{}
 	feasible := func(until time.Time, hours float64) bool {
 		if failed != nil {
-			return true // the search is over
+			return true // stop the search
 		}
 		made, err := plan(afterBlocks(in, until, hours))
 		plans[until], failed = made, err
 		return err == nil && made.Status != record.PlanInfeasible
 	}
-	// The later, the more places are free, but for the time that passes meanwhile, which counts only with a deadline.
+	// The later, the more locations are available. But time passes as well, which matters only with a deadline.
 	n := sort.Search(len(ends), func(i int) bool { return feasible(ends[i].Until, 0) })
 	for ; n < len(ends); n++ {
 		at := ends[n].Until
@@ -49,7 +49,7 @@ func Opens(in record.PlanInput, plan func(record.PlanInput) (*record.Plan, error
 	return Opening{}, failed
 }
 
-// lastBlock is the one that ends last of those that a plan has to wait for.
+// lastBlock returns the block that ends last of those that a plan has to wait for.
 func lastBlock(in record.PlanInput, plan *record.Plan, otherwise apitypes.Block) (last apitypes.Block) {
 	if plan == nil {
 		return otherwise
@@ -63,18 +63,17 @@ func lastBlock(in record.PlanInput, plan *record.Plan, otherwise apitypes.Block)
 	return cmp.Or(last, otherwise)
 }
 
-// passes says whether what has blocked a place goes by without anybody doing something about it: rights that are
-// missing do not.
+// passes reports whether a block of this kind ends without anyone acting. Missing permissions do not.
 func passes(k cloud.Kind) bool { return k != cloud.Auth && k != cloud.Invalid }
 
-// blockEnds are those that pass, one of each end, in the order of their ends.
+// blockEnds returns the blocks that pass, one for each end, sorted by end.
 func blockEnds(blocks []apitypes.Block) []apitypes.Block {
 	ends := slices.DeleteFunc(slices.Clone(blocks), func(b apitypes.Block) bool { return !passes(cloud.Kind(b.Kind)) })
 	slices.SortStableFunc(ends, func(x, y apitypes.Block) int { return x.Until.Compare(y.Until) })
 	return slices.CompactFunc(ends, func(x, y apitypes.Block) bool { return x.Until.Equal(y.Until) })
 }
 
-// afterBlocks is what a plan depends on when those blocks that pass have ended that do so until a time, and hours of
+// afterBlocks returns the planner's input as it is when all passing blocks that end by until have ended, and hours of
 // the deadline have passed.
 func afterBlocks(in record.PlanInput, until time.Time, hours float64) record.PlanInput {
 	in.Blocks = slices.DeleteFunc(slices.Clone(in.Blocks), func(b apitypes.Block) bool {
@@ -87,18 +86,18 @@ func afterBlocks(in record.PlanInput, until time.Time, hours float64) record.Pla
 	return in
 }
 
-// Stuck is a job for which there is no plan now.
+// Stuck describes a job that has no feasible plan now.
 type Stuck struct {
-	Message string // of the planner, why
+	Message string // the planner's reason
 	Opens   Opening
 	Blocks  []apitypes.Block
-	Began   time.Time // when something of it last got machines, or began to run
-	Serves  bool      // a replica of a service of it is ready, which goes on meanwhile
+	Began   time.Time // when a task of the job last got machines, or began to run
+	Serves  bool      // a replica of one of its services is ready, and continues meanwhile
 	Now     time.Time
 }
 
-// DecideInfeasible fails a job that no place is left for, or has it wait, as its author chose: for blocks that end
-// where those are all that stands in the way, for anything, or not at all. One whose service can be used waits.
+// DecideInfeasible fails a job that has no feasible plan, or makes it wait, as its author chose: for blocks to end if
+// they are the only reason, for any change, or not at all. A job with a ready service waits.
 func DecideInfeasible(job record.Job, on Stuck, cfg record.Config) (d record.Decision) {
 	now, reason := on.Now, "no feasible plan: "+on.Message
 	if job.Infeasible != dag.Wait && on.Opens.At.IsZero() && !on.Serves {
@@ -130,7 +129,7 @@ func DecideInfeasible(job record.Job, on Stuck, cfg record.Config) (d record.Dec
 	return d
 }
 
-// patienceEnds is until when a job waits for a place, zero for one that does so without end.
+// patienceEnds returns until when a job waits for a plan; zero means without limit.
 func patienceEnds(job record.Job, cfg record.Config) time.Time {
 	switch {
 	case job.Patience > 0:
@@ -145,7 +144,7 @@ func patienceEnds(job record.Job, cfg record.Config) time.Time {
 	return ends
 }
 
-// firstEnd is when the first of some blocks ends, zero where there is none.
+// firstEnd returns when the first of some blocks ends, zero if there are none.
 func firstEnd(blocks []apitypes.Block, now time.Time) (first time.Time) {
 	for _, b := range blocks {
 		if b.Until.After(now) && (first.IsZero() || b.Until.Before(first)) {

@@ -8,15 +8,15 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
-// DecideUnsaved puts off a plan that would fail the job, or be late, until it is known what a machine has saved that
-// will be taken: then it is asked for again.
+// DecideUnsaved postpones a plan that would fail the job or be late, until it is known what a machine that will be
+// taken has saved: then a new plan is requested.
 func DecideUnsaved(job record.Job, saving record.Cluster) (d record.Decision) {
 	saving.MinPlan = job.Plan.Version + 1
 	d.Put(record.ClusterKey(saving.ID), saving)
 	return d
 }
 
-// DecidePlanned has a job go by a plan.
+// DecidePlanned makes a job use a plan.
 func DecidePlanned(job record.Job, ref record.Blob, plan *record.Plan) (d record.Decision) {
 	if job.Plan.IsZero() {
 		job.PlannedUSD, job.OnDemandUSD = plan.USD, plan.OnDemandUSD
@@ -24,7 +24,7 @@ func DecidePlanned(job record.Job, ref record.Blob, plan *record.Plan) (d record
 	if job.State == apitypes.JobWaiting {
 		job.State = apitypes.JobPlanning // advance starts it
 		if job.Started {
-			job.State = apitypes.JobRunning // schedule goes on
+			job.State = apitypes.JobRunning // schedule continues it
 		}
 	}
 	job.Plan, job.RetryAt, job.Reason = ref, time.Time{}, ""

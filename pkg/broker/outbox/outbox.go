@@ -76,7 +76,7 @@ func (r Relay) Publish(ctx context.Context, pending []store.Event) error {
 			r.Log.Error("relay: an event in the outbox cannot be read; it goes to the dead letters", "id", p.ID,
 				"err", err)
 		}
-		if err := m.Validate(); err != nil { // no bus takes it, and all others would wait behind it forever
+		if err := m.Validate(); err != nil { // no bus accepts it, and all others would wait behind it forever
 			r.Log.Error("relay: no bus takes an event in the outbox; cut, it goes to the dead letters",
 				"id", p.ID, "type", m.Type, "err", err)
 			m = bus.Message{ID: p.ID, Type: "unknown", Body: p.Body[:min(len(p.Body), bus.MaxMessageBytes)]}

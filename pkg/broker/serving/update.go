@@ -16,17 +16,17 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// Wanted is what the services of a job are to be from now on.
+// Wanted is an update of a job's services.
 type Wanted struct {
 	Job  string
 	Spec *dag.Job
-	Key  string // the same key is the same update, however often it is asked for; empty is always another one
-	// Seal seals the values of its secrets; nil is for one that has none.
+	Key  string // requests with the same key are the same update; an empty key is always a new update
+	// Seal encrypts the values of the update's secrets; nil if it has none.
 	Seal func(context.Context) ([]byte, error)
 }
 
-// Update has the replicas of a job's services be replaced, one after the other, by what they are to be. It fails with
-// ErrNotFound, with ErrOver, and with a *dag.Error for what cannot take the place of what runs.
+// Update replaces the replicas of a job's services, one after the other. It fails with ErrNotFound, with ErrOver, and
+// with a *dag.Error for a spec that cannot replace the running one.
 func Update(ctx context.Context, l *unit.Transactor, w Wanted) (job record.Job, err error) {
 	digest := record.ShortHash(w.Job, w.Key, l.Now().String())
 	err = l.Transact(ctx, events.FnSubmit, "update/"+w.Job+"/"+digest, false, func(u *unit.Unit) error {
@@ -59,7 +59,7 @@ func Update(ctx context.Context, l *unit.Transactor, w Wanted) (job record.Job, 
 		var d record.Decision
 		d.PutJob(job)
 		for _, key := range known {
-			if !slices.Contains(job.SecretsKeys(), key) { // of a version that nothing goes back to
+			if !slices.Contains(job.SecretsKeys(), key) { // of a version that is never used again
 				d.Del(key)
 			}
 		}
@@ -81,8 +81,8 @@ func Update(ctx context.Context, l *unit.Transactor, w Wanted) (job record.Job, 
 	return job, err
 }
 
-// GoOn takes the next step of an update that is open, if it is time for one: the event that it came with may have met a
-// job that was suspended, or that waited for a plan.
+// GoOn takes the next step of an open update, if it is due: the event that should have caused it may have found the job
+// suspended, or waiting for a plan.
 func GoOn(ctx context.Context, l *unit.Transactor, cause string, job record.Job) error {
 	if !job.Update.Open() {
 		return nil

@@ -14,9 +14,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store/mem"
 )
 
-// A replica of an update became ready while its job waited for a plan, so that nobody took the next step. Reconcile
-// takes it, once.
-func TestAnUpdateThatWasPassedOverGoesOn(t *testing.T) {
+// A replica of an update became ready while its job waited for a plan, so the next step was skipped. Reconcile takes
+// it, once.
+func TestSkippedUpdateContinues(t *testing.T) {
 	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	l := unit.NewTransactor(mem.New(), func() time.Time { return now }, record.DefaultConfig(), unit.Hooks{})
 	spec := &dag.Job{Name: "j", Tasks: []dag.Task{
@@ -85,14 +85,14 @@ func TestAnUpdateThatWasPassedOverGoesOn(t *testing.T) {
 	})
 	for range 2 {
 		if goOn(); states()[0] != record.TaskRunning || states()[1] != record.TaskQueued {
-			t.Errorf("the replicas are %v: that of before is to be replaced, and it alone", states())
+			t.Errorf("the replicas are %v, want only the old one to be replaced", states())
 		}
 	}
 }
 
-// An update is handed in as a file, in which nothing is of what was learned when the job was: what is no service is
-// planned by it all the same, unless the file now says how long it runs.
-func TestAnUpdateKeepsWhatWasLearnedOfOtherTasks(t *testing.T) {
+// The file of an update does not contain what was learned when the job was submitted. Tasks that are not services are
+// still planned with it, unless the file now states a run time.
+func TestUpdateKeepsLearnedTimesOfOtherTasks(t *testing.T) {
 	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	l := unit.NewTransactor(mem.New(), func() time.Time { return now }, record.DefaultConfig(), unit.Hooks{})
 	file := func(image string, loads time.Duration) *dag.Job {
@@ -106,7 +106,7 @@ func TestAnUpdateKeepsWhatWasLearnedOfOtherTasks(t *testing.T) {
 		return &dag.Learned{Used: used, On: map[string]dag.Spread{"": {Runs: 3, Hours: 2}}}
 	}
 	taken := file("v1", 2*time.Hour)
-	for i := 1; i <= 2; i++ { // as Fill has it for a file that says of neither how long it runs
+	for i := 1; i <= 2; i++ { // as Fill fills it for a file that states no run time for either
 		taken.Tasks[i].Learned = learned(true)
 		taken.Tasks[i].Time = dag.TimeEstimate{Default: 2 * time.Hour}
 	}
@@ -149,6 +149,6 @@ func TestAnUpdateKeepsWhatWasLearnedOfOtherTasks(t *testing.T) {
 		}
 	}
 	if update.Tasks[1].Learned != nil || update.Tasks[1].Time.Default != 0 {
-		t.Error("the job that was handed in is changed")
+		t.Error("the submitted spec was changed")
 	}
 }

@@ -17,27 +17,27 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// maxBlobBytes bounds what a blob may decompress to: a DAG at the reader's limits stays well below.
+// maxBlobBytes is the maximum decompressed size of a blob: a DAG at the reader's limits stays well below.
 const maxBlobBytes = 1 << 30
 
-// packed is a blob on its way into the store.
+// packed is a compressed blob that is not stored yet.
 type packed struct {
 	record.Blob
 	job    string
 	chunks [][]byte
 }
 
-// zips are writers to be used again, by all brokers of a process: a new one costs more than compressing a small plan
+// zips are reusable writers, shared by all brokers of a process: a new writer costs more than compressing a small plan
 // with it.
 var zips = sync.Pool{New: func() any {
-	zw, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed) // fails only where there is no such level
+	zw, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed) // fails only for an unknown level
 	return zw
 }}
 
-// Pack compresses a value. The token makes the chunks of two rivals for the same version distinct.
+// Pack compresses a value. The token distinguishes the chunks of two writers of the same version.
 func Pack(job, name string, version int, token string, value any) (packed, error) {
 	var raw bytes.Buffer
-	zw := zips.Get().(*gzip.Writer) //nolint:forcetypeassert // it has no others
+	zw := zips.Get().(*gzip.Writer) //nolint:forcetypeassert // the pool has no others
 	defer zips.Put(zw)
 	zw.Reset(&raw)
 	counter := &countingWriter{w: zw}
@@ -68,8 +68,8 @@ func (c *countingWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Save writes the chunks that do not fit the unit's own transaction beforehand, and the last one with it. Chunks
-// are found only through the record that refers to them, so the early ones do no harm when the unit fails.
+// Save writes the chunks that do not fit the unit's own transaction first, and the last chunk with the transaction.
+// Chunks are found only through the record that refers to them, so the early ones do no harm if the unit fails.
 func (p packed) Save(ctx context.Context, s store.Store, u *Unit) error {
 	for i, chunk := range p.chunks {
 		if i == len(p.chunks)-1 {
@@ -84,7 +84,7 @@ func (p packed) Save(ctx context.Context, s store.Store, u *Unit) error {
 	return nil
 }
 
-// loadBlob reads a value back, with what is kept decoded.
+// loadBlob loads a value, using the cache of decoded records.
 func loadBlob[T any](ctx context.Context, s store.Store, known *book.Decoded, job string, b record.Blob) (*T, error) {
 	keys := make([]store.Key, b.Chunks)
 	for i := range keys {
@@ -113,12 +113,12 @@ func loadBlob[T any](ctx context.Context, s store.Store, known *book.Decoded, jo
 	return value, nil
 }
 
-// unzips are readers to be used again, as zips are writers.
+// unzips are reusable readers, like the writers in zips.
 var unzips = sync.Pool{New: func() any { return new(gzip.Reader) }}
 
-// unpack reads what Pack has compressed, of so many bytes.
+// unpack decodes what Pack has compressed; n is the decompressed size in bytes.
 func unpack(from io.Reader, n int, value any) error {
-	zr := unzips.Get().(*gzip.Reader) //nolint:forcetypeassert // it has no others
+	zr := unzips.Get().(*gzip.Reader) //nolint:forcetypeassert // the pool has no others
 	defer unzips.Put(zr)
 	if err := zr.Reset(from); err != nil {
 		return err
@@ -130,7 +130,7 @@ func unpack(from io.Reader, n int, value any) error {
 	return book.Unmarshal(body, value)
 }
 
-// cached loads a blob through the cache. What it returns is shared: it must not be changed.
+// cached loads a blob through the cache. The result is shared and must not be changed.
 func cached[T any](u *Unit, job string, ref record.Blob) (*T, error) {
 	k := ref.In(job)
 	if t, ok := u.Blob(k).(*T); ok {

@@ -1,3 +1,3 @@
-// Package unit is the transaction: it loads records, has something decided on them, and commits what was decided on the
-// condition that nothing of it has changed. It sees its own writes, so that several events share one transaction.
+// Package unit is the transaction: it loads records, lets the caller decide on them, and commits the decision if none
+// of the records has changed since. A unit sees its own writes, so several events can share one transaction.
 package unit

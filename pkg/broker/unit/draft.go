@@ -6,7 +6,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 )
 
-// flush takes in what was decided in a draft.
+// flush takes over the writes and events of a draft.
 func (u *Unit) flush(d *book.Draft) error {
 	for _, s := range d.Mine {
 		if s.Dirty {
@@ -24,12 +24,12 @@ func (u *Unit) flush(d *book.Draft) error {
 	return nil
 }
 
-// draftRounds bounds how often a decision is made again: far more than any needs that looks for something new each
-// time.
+// draftRounds is the maximum number of rounds of a decision. A decision that needs something new in each round needs
+// far fewer.
 const draftRounds = 100
 
-// Draft makes a decision on what the unit has loaded, again with what it lacked, until it lacks nothing; then the unit
-// takes it in. pools is asked for what a decision lacks beside records.
+// Draft makes a decision on what the unit has loaded. It loads what the decision lacked and repeats it, until nothing
+// is lacking; then the unit takes over the result. pools loads what a decision lacks in addition to records.
 func (u *Unit) Draft(decide func(*book.Draft) error, pools func(book.Lacking) error) error {
 	for range draftRounds {
 		d := book.NewDraft(u.Book, u.Now, u.Items())
@@ -45,10 +45,10 @@ func (u *Unit) Draft(decide func(*book.Draft) error, pools func(book.Lacking) er
 			return err
 		}
 	}
-	return fmt.Errorf("broker: %s: what it has to look at does not end", u.fn)
+	return fmt.Errorf("broker: %s: a decision still lacks records after the maximum number of rounds", u.fn)
 }
 
-// supply loads what a draft has lacked, the records at once.
+// supply loads what a draft lacked, all records in one call.
 func (u *Unit) supply(l book.Lacking, pools func(book.Lacking) error) error {
 	if err := u.Preload(l.Keys...); err != nil {
 		return err

@@ -8,7 +8,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
-// ActiveJobs lists the jobs that are not over.
+// ActiveJobs lists the jobs that have not finished.
 func (b *Transactor) ActiveJobs(ctx context.Context) ([]string, error) {
 	u := b.NewUnit(ctx, events.FnReconcile)
 	index, err := book.List[record.JobIndex](u, record.PartActive, "", 0)

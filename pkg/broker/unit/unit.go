@@ -16,8 +16,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// Unit is one load → decide → commit. It sees its own writes, so that several events can share
-// one transaction.
+// Unit is one load → decide → commit. It sees its own writes, so several events can share one transaction.
 type Unit struct {
 	Ctx     context.Context //nolint:containedctx // a unit lives for one call
 	store   store.Store
@@ -29,23 +28,23 @@ type Unit struct {
 	Cause string // the event being handled
 	Count int    // events emitted for it
 	late  []func() error
-	// Crowded says that it handles several events.
+	// Crowded means that the unit handles several events.
 	Crowded bool
-	// Tries is how often the same was decided before, and met others.
+	// Tries is how often this decision was made before and conflicted.
 	Tries int
 	known map[string]bool // names of late
 }
 
-// Full is how many items a shared transaction may hold before it is committed: what one more event adds still fits
-// below store.MaxItems.
+// Full is how many items a shared transaction may hold before it is committed: one more event still fits below
+// store.MaxItems.
 const Full = 55
 
 // Hooks are what a Transactor calls. Each may be nil.
 type Hooks struct {
-	// Publish puts events on the bus that no record goes with: there is nothing that they have to be committed with,
-	// and whoever handled their cause does so again where it fails. They are committed to the outbox where it is nil.
+	// Publish puts events on the bus that are not committed with a record. If it fails, the caller handles their cause
+	// again. If it is nil, these events are committed to the outbox.
 	Publish func(context.Context, []store.Event) error
-	// Done and Conflicted are told of each unit that was committed, and of each that has to be decided again.
+	// Done is called with each committed unit, Conflicted with each unit that has to be decided again.
 	Done, Conflicted func(*Unit)
 }
 
@@ -58,38 +57,38 @@ type Transactor struct {
 	hooks  Hooks
 }
 
-// blobCacheBytes is what specs and plans may take once they are decoded: of a job of 10,000 tasks several times over.
+// blobCacheBytes is the maximum size of decoded specs and plans in the cache: several jobs of 10,000 tasks.
 const blobCacheBytes = 32 << 20
 
-// NewTransactor makes a transactor on a store, by a clock.
+// NewTransactor makes a transactor on a store that uses the given clock.
 func NewTransactor(s store.Store, clock func() time.Time, cfg record.Config, hooks Hooks) *Transactor {
 	return &Transactor{Store: s, Config: cfg, kept: book.NewKept(blobCacheBytes), clock: clock, hooks: hooks}
 }
 
-// Done reports a unit that was committed to the hook.
+// Done calls the hook for a committed unit.
 func (b *Transactor) Done(u *Unit) {
 	if b.hooks.Done != nil {
 		b.hooks.Done(u)
 	}
 }
 
-// Conflicted reports a unit that has to be decided again to the hook.
+// Conflicted calls the hook for a unit that has to be decided again.
 func (b *Transactor) Conflicted(u *Unit) {
 	if b.hooks.Conflicted != nil {
 		b.hooks.Conflicted(u)
 	}
 }
 
-// Cache is what the process keeps of what it has read.
+// Cache returns the process's cache of records.
 func (b *Transactor) Cache() *book.Kept { return b.kept }
 
-// Share keeps decoded records in a cache that others use too. It comes before all else.
+// Share makes the transactor use a shared cache of decoded records. It must be called before anything is loaded.
 func (b *Transactor) Share(d *book.Decoded) { b.kept.Share(d) }
 
-// Now is the moment by the broker's clock, in UTC.
+// Now returns the current time of the broker's clock, in UTC.
 func (b *Transactor) Now() time.Time { return b.clock().UTC() }
 
-// NewUnit begins a unit of a function.
+// NewUnit begins a unit for a function.
 func (b *Transactor) NewUnit(ctx context.Context, fn string) *Unit {
 	return &Unit{
 		Ctx: ctx, store: b.Store, publish: b.hooks.Publish, fn: fn, Now: b.Now(), Book: book.New(b.kept),
@@ -97,7 +96,7 @@ func (b *Transactor) NewUnit(ctx context.Context, fn string) *Unit {
 	}
 }
 
-// Begin names the event that what follows is decided for.
+// Begin sets the event that the following decisions are made for.
 func (u *Unit) Begin(cause string) { u.Cause, u.Count = cause, 0 }
 
 // Spec implements reader.
@@ -144,7 +143,7 @@ func (u *Unit) Find(key store.Key) (*book.Slot, error) {
 	return u.Slots[key], nil
 }
 
-// FindAll implements reader: with the unit's own writes.
+// FindAll implements reader. The result includes the unit's own writes.
 func (u *Unit) FindAll(r book.Span) ([]*book.Slot, error) {
 	if err := u.loadSpan(r); err != nil {
 		return nil, err
@@ -152,7 +151,7 @@ func (u *Unit) FindAll(r book.Span) ([]*book.Slot, error) {
 	return book.InSpan(u.Order, r), nil
 }
 
-// loadSpan loads the records of a partition by prefix.
+// loadSpan loads the records of a partition that have a prefix.
 func (u *Unit) loadSpan(r book.Span) error {
 	u.AddSpan(r)
 	after := ""
@@ -173,7 +172,7 @@ func (u *Unit) loadSpan(r book.Span) error {
 	}
 }
 
-// Apply takes a decision into the unit.
+// Apply adds a decision to the unit.
 func (u *Unit) Apply(d record.Decision) error {
 	for _, w := range d.Writes {
 		body, err := u.Kept.Encode(w)
@@ -209,8 +208,8 @@ func (u *Unit) write(key store.Key, body []byte, expires time.Time) {
 	s.Body, s.Expires, s.Dirty = body, expires, true
 }
 
-// Emit adds an event. Its ID follows from its cause and its content, so that deciding the same again emits the same
-// event again, and deciding otherwise another one.
+// Emit adds an event. Its ID is derived from its cause and content, so repeating the same decision emits the same
+// event, and another decision emits another event.
 func (u *Unit) Emit(data events.Data) error {
 	content, err := json.Marshal(data)
 	if err != nil {
@@ -226,7 +225,7 @@ func (u *Unit) Emit(data events.Data) error {
 	return nil
 }
 
-// Finally runs f once before the commit, however many events asked for it by the same name.
+// Finally runs f once before the commit, however often it is called with the same name.
 func (u *Unit) Finally(name string, f func() error) {
 	if !u.known[name] {
 		u.known[name] = true
@@ -234,19 +233,19 @@ func (u *Unit) Finally(name string, f func() error) {
 	}
 }
 
-// Items counts what a commit would hold.
+// Items returns the number of items that a commit would hold.
 func (u *Unit) Items() int {
 	return len(u.Emits) + u.Written()
 }
 
-// Room is whether a commit may hold so many items more. What can be done in parts is done in smaller ones each time
-// that it has met others: of records that change all the time, many together are never found as they were.
+// Room reports whether a commit has room for more items. The room shrinks with each conflict: a transaction over many
+// records that change all the time would always conflict.
 func (u *Unit) Room(items int) bool {
 	return u.Items()+items < store.MaxItems>>min(u.Tries, 8)
 }
 
-// commit writes all of it or nothing. It fails with store.ErrConflict when a record that was
-// written had changed since it was loaded.
+// commit writes everything or nothing. It fails with store.ErrConflict if a record to write has changed since it was
+// loaded.
 func (u *Unit) commit() error {
 	tx := store.Tx{Events: u.Emits}
 	for _, s := range u.Order {
@@ -266,9 +265,9 @@ func (u *Unit) commit() error {
 // maxConflicts is how often a unit is tried again before the event goes back to its queue.
 const maxConflicts = 50
 
-// Transact runs decide in a fresh unit and commits it, again and again while it conflicts. What a decision refuses for
-// good it is asked once more: it may have read two records at two moments, of which no commit could tell. When seen
-// is not empty the unit also marks that event as handled by fn, and does nothing when it is already.
+// Transact runs decide in a new unit and commits it, and repeats both on conflicts. If decide fails with ErrFinal, it
+// is repeated once: it may have read two records at different moments, which no commit has checked. If seen is true,
+// the unit also marks the event cause as handled by fn, and does nothing if it is already marked.
 func (b *Transactor) Transact(ctx context.Context, fn, cause string, seen bool, decide func(*Unit) error) error {
 	refused := false
 	for tries := range maxConflicts {
@@ -300,7 +299,7 @@ func (b *Transactor) Transact(ctx context.Context, fn, cause string, seen bool, 
 	return fmt.Errorf("broker: %s of %s: %w", fn, cause, store.ErrConflict)
 }
 
-// MarkSeen writes the marker of an event; again says that it was there before.
+// MarkSeen writes the marker of an event; again is true if the marker already existed.
 func (u *Unit) MarkSeen(event string, keep time.Duration) (again bool, err error) {
 	key := record.SeenKey(u.fn, event)
 	if err := u.Preload(key); err != nil {
@@ -317,7 +316,7 @@ func (u *Unit) MarkSeen(event string, keep time.Duration) (again bool, err error
 	return false, nil
 }
 
-// Finish runs what was put off, then commits.
+// Finish runs the functions passed to Finally, then commits.
 func (u *Unit) Finish() error {
 	for _, f := range u.late {
 		if err := f(); err != nil {
