@@ -1,10 +1,10 @@
-// Package atonce does many things that each wait for somebody else.
+// Package atonce runs calls that mostly wait for other systems concurrently.
 package atonce
 
-import "sync"
+import "golang.org/x/sync/errgroup"
 
-// Each does n things, so many of them at once, and returns when all are done. With a limit of one they are done in
-// turn by the caller's own goroutine, which is all that a simulator can follow.
+// Each calls do for 0 … n-1, at most limit calls at a time, and returns when all have returned. With a limit of one the
+// calls run in the caller's goroutine, as a simulator requires.
 func Each(limit, n int, do func(i int)) {
 	if limit <= 1 {
 		for i := range n {
@@ -12,18 +12,13 @@ func Each(limit, n int, do func(i int)) {
 		}
 		return
 	}
-	var all sync.WaitGroup
-	next := make(chan int)
-	for range min(limit, n) {
-		all.Go(func() {
-			for i := range next {
-				do(i)
-			}
+	var g errgroup.Group
+	g.SetLimit(limit)
+	for i := range n {
+		g.Go(func() error {
+			do(i)
+			return nil
 		})
 	}
-	for i := range n {
-		next <- i
-	}
-	close(next)
-	all.Wait()
+	_ = g.Wait() // no call returns an error
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/logs"
-	"github.com/tradewind-broker/tradewind/internal/quiet"
+	"github.com/tradewind-broker/tradewind/pkg/broker/outbox"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
@@ -95,7 +95,7 @@ func newWorld(ctx context.Context, p broker.Planner, cfg record.Config, start ti
 	for _, fn := range append(events.Functions(), fnAPI, fnRelay) {
 		w.queues[fn] = &queue{}
 		w.brokers[fn] = broker.New(cfg, broker.Ports{
-			Store: quiet.New(w.table), Clouds: map[string]cloud.Cloud{"aws": w.machines}, Planner: p,
+			Store: outbox.DropUnheard(w.table), Clouds: map[string]cloud.Cloud{"aws": w.machines}, Planner: p,
 			Tokens: func(wire.Claims) (string, error) { return "token", nil }, Now: func() time.Time { return w.now },
 			Hook: w, Bus: direct{world: w},
 		})

@@ -15,7 +15,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/base"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/emf"
-	"github.com/tradewind-broker/tradewind/internal/quiet"
+	"github.com/tradewind-broker/tradewind/pkg/broker/outbox"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
@@ -83,7 +83,7 @@ func open(fn string, env Env, cfg aws.Config, out io.Writer, now func() time.Tim
 	}
 	return &Sandbox{
 		Function: fn, Env: env, AWS: cfg, Config: brokerConfig(env), Log: log, Now: now,
-		Store: quiet.New(countingStore{a.store, count}, env.Announce...), Outbox: a.outbox, Bus: a.bus, Queue: a.queue,
+		Store: outbox.DropUnheard(countingStore{a.store, count}, env.Announce...), Outbox: a.outbox, Bus: a.bus, Queue: a.queue,
 		urgent: a.urgent, metrics: emf.New(out, Namespace), count: count, current: &current,
 	}, nil
 }

@@ -1,4 +1,4 @@
-package quiet_test
+package outbox_test
 
 import (
 	"context"
@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
-	"github.com/tradewind-broker/tradewind/internal/quiet"
+	"github.com/tradewind-broker/tradewind/pkg/broker/outbox"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 	"github.com/tradewind-broker/tradewind/pkg/store/mem"
 )
@@ -29,7 +29,7 @@ func TestOnlyWhatSomebodyHearsIsKept(t *testing.T) {
 			event(t, "blocked", events.LocationBlocked{Cloud: "aws"}), {ID: "broken", Body: []byte("{")}, {ID: "odd", Body: []byte(`{"type":"tradewind.odd.v1"}`)},
 		},
 	}
-	if err := quiet.New(s).Commit(context.Background(), tx); err != nil {
+	if err := outbox.DropUnheard(s).Commit(context.Background(), tx); err != nil {
 		t.Fatal(err)
 	}
 	var got []string
@@ -49,7 +49,7 @@ func TestOnlyWhatSomebodyHearsIsKept(t *testing.T) {
 
 func TestNothingLeftIsNoTransaction(t *testing.T) {
 	tx := store.Tx{Events: []store.Event{event(t, "started", events.TaskStarted{Job: "j"})}}
-	if err := quiet.New(mem.New()).Commit(context.Background(), tx); err != nil {
+	if err := outbox.DropUnheard(mem.New()).Commit(context.Background(), tx); err != nil {
 		t.Error(err)
 	}
 }

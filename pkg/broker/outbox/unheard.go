@@ -1,7 +1,4 @@
-// Package quiet is a store that does not keep events for which nobody is
-// listening, where each event costs: of a task that starts, say, or a location that
-// is blocked. The records have it all.
-package quiet
+package outbox
 
 import (
 	"context"
@@ -12,21 +9,22 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// Store drops the events of a transaction that are routed to no function. What cannot be read is kept: it belongs to
-// the dead letters.
-type Store struct {
+// unheardDropper drops the events of a transaction that no function consumes. An event that cannot be decoded stays, and
+// ends among the dead letters.
+type unheardDropper struct {
 	store.Store
 	routes map[string][]string
 	heard  []string
 }
 
-// New wraps a store. Types of events that somebody else hears, though no function does, are kept.
-func New(s store.Store, heard ...string) Store {
-	return Store{Store: s, routes: events.Routes(), heard: heard}
+// DropUnheard wraps a store that charges for each event: it drops the events that no function consumes, as the records have
+// their content. It keeps the types in heard, which others consume.
+func DropUnheard(s store.Store, heard ...string) store.Store {
+	return unheardDropper{Store: s, routes: events.Routes(), heard: heard}
 }
 
 // Commit implements store.Store.
-func (s Store) Commit(ctx context.Context, tx store.Tx) error {
+func (s unheardDropper) Commit(ctx context.Context, tx store.Tx) error {
 	if slices.ContainsFunc(tx.Events, s.unheard) {
 		tx.Events = slices.DeleteFunc(slices.Clone(tx.Events), s.unheard)
 		if len(tx.Events)+len(tx.Writes) == 0 {
@@ -37,7 +35,7 @@ func (s Store) Commit(ctx context.Context, tx store.Tx) error {
 }
 
 // unheard says that nobody reacts to an event.
-func (s Store) unheard(e store.Event) bool {
+func (s unheardDropper) unheard(e store.Event) bool {
 	var head struct {
 		Type string `json:"type"`
 	}
