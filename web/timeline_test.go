@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
-	"github.com/tradewind-broker/tradewind/pkg/api/apitest"
+	"github.com/tradewind-broker/tradewind/internal/api/apitest"
 )
 
 // priced tells how prices of the markets of a job's world have gone since a time.

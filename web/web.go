@@ -7,7 +7,7 @@
 // build step, nothing is loaded from elsewhere, and the policy it is served with
 // lets nothing else run. What others made is in static/vendor, with its licence.
 //
-// What it shows comes from the API (pkg/api) by the cookie that signing in sets,
+// What it shows comes from the API (internal/api) by the cookie that signing in sets,
 // which only reads. To change something it asks for the token itself, which the
 // page keeps while it is open.
 package web

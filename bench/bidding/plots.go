@@ -7,9 +7,9 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/tradewind-broker/tradewind/internal/chart"
+	"github.com/tradewind-broker/tradewind/internal/base/chart"
+	"github.com/tradewind-broker/tradewind/internal/lab/backtest"
 	"github.com/tradewind-broker/tradewind/pkg/bidding"
-	"github.com/tradewind-broker/tradewind/pkg/bidding/backtest"
 	"github.com/tradewind-broker/tradewind/pkg/market"
 )
 

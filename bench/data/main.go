@@ -21,8 +21,8 @@ import (
 	"regexp"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/agent/proc"
 	"github.com/tradewind-broker/tradewind/internal/benchreport"
-	"github.com/tradewind-broker/tradewind/pkg/agent/proc"
 )
 
 // settings are how large a run is.

@@ -12,9 +12,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/pkg/agent/mount"
-	"github.com/tradewind-broker/tradewind/pkg/agent/stage"
-	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/internal/agent/mount"
+	"github.com/tradewind-broker/tradewind/internal/agent/stage"
+	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 	"github.com/tradewind-broker/tradewind/pkg/grant/granttest/servers"
 )

@@ -12,9 +12,9 @@ import (
 	"os"
 	"runtime/pprof"
 
-	"github.com/tradewind-broker/tradewind/pkg/agent/spread"
-	"github.com/tradewind-broker/tradewind/pkg/agent/stage"
-	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/internal/agent/peercache"
+	"github.com/tradewind-broker/tradewind/internal/agent/stage"
+	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
@@ -51,11 +51,11 @@ func move(ctx context.Context, args []string) (err error) {
 	}
 	tr := stage.Transfer{Grants: asking{*broker}, Batch: wire.MaxWants, Part: *part}
 	if *nodes > 1 {
-		cfg := spread.Config{Rank: *rank, Key: []byte(os.Getenv(exchangeKey))}
+		cfg := peercache.Config{Rank: *rank, Key: []byte(os.Getenv(exchangeKey))}
 		for range *nodes {
 			cfg.Nodes = append(cfg.Nodes, "127.0.0.1")
 		}
-		e, err := spread.Join(ctx, cfg)
+		e, err := peercache.Join(ctx, cfg)
 		if err != nil {
 			return err
 		}

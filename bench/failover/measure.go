@@ -11,16 +11,16 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/broker"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit/gcpkit"
 	"github.com/tradewind-broker/tradewind/internal/emulator/gce"
 	"github.com/tradewind-broker/tradewind/internal/emulator/lambdacloud"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/internal/host"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
-	"github.com/tradewind-broker/tradewind/pkg/cloud/lambda"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/lambdalabs"
 	"github.com/tradewind-broker/tradewind/pkg/dag/native"
-	"github.com/tradewind-broker/tradewind/pkg/host"
 )
 
 // hop is one job's way from a refusal to the next launch.
@@ -163,9 +163,9 @@ func jump(ctx context.Context, h *host.Host, seen *watch, i int) (hop, error) {
 
 // refuser is Lambda's cloud, without its bound on how often launches may be asked for.
 func refuser(url string, seen *watch) cloudkit.Kit {
-	return cloudkit.Kit{Name: lambda.Name, Ready: ready,
+	return cloudkit.Kit{Name: lambdalabs.Name, Ready: ready,
 		Open: func(_ context.Context, r cloudkit.Request) (*cloudkit.Opened, error) {
-			c := lambda.New(lambda.Config{
+			c := lambdalabs.New(lambdalabs.Config{
 				Deployment: r.Deployment, Endpoint: url, LaunchEvery: -1, Agents: r.Agents, Graves: r.Graves,
 				Key: func(context.Context) (string, error) { return lambdacloud.DefaultKey, nil },
 			})

@@ -12,20 +12,20 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
-	"github.com/tradewind-broker/tradewind/pkg/agent/token"
-	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
-	"github.com/tradewind-broker/tradewind/pkg/api"
-	"github.com/tradewind-broker/tradewind/pkg/api/apitest"
-	"github.com/tradewind-broker/tradewind/pkg/api/logstore"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
-	"github.com/tradewind-broker/tradewind/pkg/broker/planner"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
+	"github.com/tradewind-broker/tradewind/internal/agent/token"
+	"github.com/tradewind-broker/tradewind/internal/agent/wire"
+	"github.com/tradewind-broker/tradewind/internal/api"
+	"github.com/tradewind-broker/tradewind/internal/api/apitest"
+	"github.com/tradewind-broker/tradewind/internal/api/logstore"
+	"github.com/tradewind-broker/tradewind/internal/base/clock"
+	"github.com/tradewind-broker/tradewind/internal/broker"
+	"github.com/tradewind-broker/tradewind/internal/broker/planner"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/internal/broker/txn"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
 	"github.com/tradewind-broker/tradewind/pkg/client"
-	"github.com/tradewind-broker/tradewind/pkg/clock"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 	"github.com/tradewind-broker/tradewind/pkg/store/dynamo"
@@ -119,8 +119,8 @@ func deploy(ctx context.Context, p place, name string) (*deployment, error) {
 }
 
 // unit reads records without the broker's cache.
-func (d *deployment) unit(ctx context.Context) *unit.Unit {
-	return unit.NewTransactor(d.ports.Store, d.ports.Now, record.DefaultConfig(), unit.Hooks{}).NewUnit(ctx, "bench")
+func (d *deployment) unit(ctx context.Context) *txn.Unit {
+	return txn.NewTransactor(d.ports.Store, d.ports.Now, record.DefaultConfig(), txn.Hooks{}).NewUnit(ctx, "bench")
 }
 
 // restart has a new process work on the store, whose caches are empty.

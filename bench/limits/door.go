@@ -9,8 +9,8 @@ import (
 
 	awsevents "github.com/aws/aws-lambda-go/events"
 
+	"github.com/tradewind-broker/tradewind/internal/api/apitest"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/gateway"
-	"github.com/tradewind-broker/tradewind/pkg/api/apitest"
 )
 
 // door is a deployment's API as it is reached from outside, and counts what goes through it: on AWS each request is an

@@ -1,6 +1,6 @@
 // Command limits shows what a large deployment asks of its table and answers: a task that waits for ten thousand
 // others, a queue of ten thousand jobs behind one whose budget is used up, a thousand queues, and a job of twenty
-// thousand tasks that someone looks at. Each is played in one process, on a bolt file as pkg/host has it, and on the
+// thousand tasks that someone looks at. Each is played in one process, on a bolt file as internal/host has it, and on the
 // table and behind the gateway of a deployment on AWS, on DynamoDB Local (`make emulators`). What is above its bound
 // fails the command.
 //
@@ -22,7 +22,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/benchreport"
 	"github.com/tradewind-broker/tradewind/internal/emulator"
-	"github.com/tradewind-broker/tradewind/pkg/host"
+	"github.com/tradewind-broker/tradewind/internal/host"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 	"github.com/tradewind-broker/tradewind/pkg/store/bolt"
 	"github.com/tradewind-broker/tradewind/pkg/store/boltfile"

@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/pkg/broker/planner"
+	"github.com/tradewind-broker/tradewind/internal/broker/planner"
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 )
 

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/pkg/parsync/windtunnel"
+	"github.com/tradewind-broker/tradewind/internal/lab/windtunnel"
 )
 
 // modelSeeds is how many runs of the wind tunnel are the model's mean.

@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
-	pools "github.com/tradewind-broker/tradewind/pkg/broker/pool"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
+	"github.com/tradewind-broker/tradewind/internal/broker"
+	pools "github.com/tradewind-broker/tradewind/internal/broker/pool"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
+	"github.com/tradewind-broker/tradewind/internal/broker/txn"
 	"github.com/tradewind-broker/tradewind/pkg/parsync"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
@@ -72,7 +72,7 @@ func place(ctx context.Context, in io.Reader, out io.Writer) error {
 	cfg := record.DefaultConfig()
 	cfg.Process, cfg.Rotates, cfg.Pool.Turn = w.Name, w.Policy, w.Turn
 	// It sits down before the others know of it: a broker that begins when all have knows how many they are.
-	txns := unit.NewTransactor(p.Store, p.Now, cfg, unit.Hooks{})
+	txns := txn.NewTransactor(p.Store, p.Now, cfg, txn.Hooks{})
 	if _, _, err := pools.New(txns, pools.NewKnown(), p.Tokens, nil).PoolsNow(ctx, time.Now()); err != nil {
 		return err
 	}

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/lab/replay"
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
-	"github.com/tradewind-broker/tradewind/pkg/scheduler/replay"
 )
 
 // The month of the trace that is replayed, the last of it, and on which part of its nodes: on all of them hardly any

@@ -22,8 +22,8 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/benchreport"
+	"github.com/tradewind-broker/tradewind/internal/lab/replay"
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
-	"github.com/tradewind-broker/tradewind/pkg/scheduler/replay"
 	"github.com/tradewind-broker/tradewind/pkg/scheduler/schedulertest"
 )
 

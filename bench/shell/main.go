@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/benchreport"
-	"github.com/tradewind-broker/tradewind/pkg/tunnel/tunneltest"
+	"github.com/tradewind-broker/tradewind/internal/tunnel/tunneltest"
 )
 
 const title = "From key to echo"

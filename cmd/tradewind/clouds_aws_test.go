@@ -15,11 +15,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
+	"github.com/tradewind-broker/tradewind/internal/agent/bootstrap"
+	"github.com/tradewind-broker/tradewind/internal/agent/bootstrap/imdstest"
+	"github.com/tradewind-broker/tradewind/internal/base/clock"
 	"github.com/tradewind-broker/tradewind/internal/emulator"
 	"github.com/tradewind-broker/tradewind/internal/emulator/machine"
-	"github.com/tradewind-broker/tradewind/pkg/agent/bootstrap"
-	"github.com/tradewind-broker/tradewind/pkg/agent/bootstrap/imdstest"
-	"github.com/tradewind-broker/tradewind/pkg/clock"
 )
 
 // hypervisor makes a process of each machine that the emulated EC2 reports in a region, and ends it when that says so.

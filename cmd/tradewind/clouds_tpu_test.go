@@ -13,11 +13,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 
+	"github.com/tradewind-broker/tradewind/internal/agent/bootstrap/imdstest"
+	"github.com/tradewind-broker/tradewind/internal/base/clock"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 	"github.com/tradewind-broker/tradewind/internal/emulator"
 	"github.com/tradewind-broker/tradewind/internal/emulator/gce"
-	"github.com/tradewind-broker/tradewind/pkg/agent/bootstrap/imdstest"
-	"github.com/tradewind-broker/tradewind/pkg/clock"
 )
 
 // What the two clouds sell here: a TPU that is the bargain for training, V100s that are the next best, and processors. AWS

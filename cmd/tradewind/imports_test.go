@@ -24,10 +24,10 @@ func TestWhatTheBinariesCarry(t *testing.T) {
 		"../../functions/cloud-azure":       {"cloud.google.com/", "google.golang.org/"},
 		"../../functions/cloud-gcp":         {"github.com/Azure/"},
 		"../../functions/cloud-lambda":      {"github.com/Azure/", "cloud.google.com/", "google.golang.org/"},
-		"../../functions/api":               {here + "pkg/optimizer", here + "pkg/catalog/internal", here + "pkg/broker/planner"},
+		"../../functions/api":               {here + "pkg/optimizer", here + "pkg/catalog/internal", here + "internal/broker/planner"},
 		"../../functions/hook":              {"github.com/Azure/", "cloud.google.com/", "google.golang.org/api", here + "pkg/grant/ambient"}, // it sends traces
 		strings.Join(brokers, " "):          {"github.com/Azure/", "cloud.google.com/", "google.golang.org/", here + "pkg/grant/ambient"},
-		"../../functions/... ../../pkg/...": {"gonum.org/", here + "internal/chart", here + "internal/cli", "github.com/spf13/cobra"},
+		"../../functions/... ../../pkg/...": {"gonum.org/", here + "internal/base/chart", here + "internal/cli", "github.com/spf13/cobra"},
 	} {
 		out, err := exec.Command("go", append([]string{"list", "-deps"}, strings.Fields(packages)...)...).Output()
 		if err != nil {

@@ -5,10 +5,10 @@ package main
 import (
 	"os"
 
+	"github.com/tradewind-broker/tradewind/internal/agent"
+	"github.com/tradewind-broker/tradewind/internal/agent/proc"
+	"github.com/tradewind-broker/tradewind/internal/agent/rsh"
 	"github.com/tradewind-broker/tradewind/internal/cli"
-	"github.com/tradewind-broker/tradewind/pkg/agent"
-	"github.com/tradewind-broker/tradewind/pkg/agent/proc"
-	"github.com/tradewind-broker/tradewind/pkg/agent/rsh"
 )
 
 // version is set by the linker.

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tradewind-broker/tradewind/pkg/agent/container"
-	"github.com/tradewind-broker/tradewind/pkg/agent/container/containertest"
+	"github.com/tradewind-broker/tradewind/internal/agent/container"
+	"github.com/tradewind-broker/tradewind/internal/agent/container/containertest"
 )
 
 // meeting is a JobSet whose pods find each other, with a ConfigMap, a Secret and an init container.

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/pkg/agent/proc"
+	"github.com/tradewind-broker/tradewind/internal/agent/proc"
 )
 
 // resident is a machine of a pool: the process that `tradewind pool join` is.

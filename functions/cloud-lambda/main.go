@@ -10,9 +10,9 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit/lambdakit"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/cloudhost"
-	"github.com/tradewind-broker/tradewind/pkg/cloud/lambda"
-	"github.com/tradewind-broker/tradewind/pkg/secret"
-	"github.com/tradewind-broker/tradewind/pkg/secret/awssecret"
+	"github.com/tradewind-broker/tradewind/internal/secret"
+	"github.com/tradewind-broker/tradewind/internal/secret/awssecret"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/lambdalabs"
 )
 
 func main() { cloudhost.Serve(kit) }
@@ -21,5 +21,5 @@ func main() { cloudhost.Serve(kit) }
 func kit(env cloudhost.Env, cfg aws.Config) cloudkit.Kit {
 	client := ssm.NewFromConfig(cfg)
 	parameters := awssecret.Sources(func(context.Context) (awssecret.SSM, error) { return client, nil })
-	return lambdakit.KitBy(lambda.KeySecret(parameters[secret.SSM], "/"+env.Deployment+"/clouds/lambda-key"))
+	return lambdakit.KitBy(lambdalabs.KeySecret(parameters[secret.SSM], "/"+env.Deployment+"/clouds/lambda-key"))
 }

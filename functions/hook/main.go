@@ -3,10 +3,10 @@ package main
 
 import (
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/broker"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/far"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/hooks"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
 )
 
 func main() {

@@ -3,9 +3,9 @@ package main
 
 import (
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/broker"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/clouds"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
 )
 
 func main() { lambdahost.Start(events.FnTick, handler) }

@@ -23,8 +23,8 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/secret"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
-	"github.com/tradewind-broker/tradewind/pkg/secret"
 )
 
 // Config is what a deployment can be told.

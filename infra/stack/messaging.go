@@ -16,7 +16,7 @@ const (
 	unrouted = "unrouted" // whose dead-letter queue takes what reached no queue
 
 	deadDays    = 14 // SQS's most
-	maxReceives = 20 // deliveries of a message before it is a dead letter, as in pkg/host
+	maxReceives = 20 // deliveries of a message before it is a dead letter, as in internal/host
 )
 
 // The events of AWS itself, all on the account's default bus.

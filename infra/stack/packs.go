@@ -10,7 +10,7 @@ import (
 // prefixPacks is where the code and files that jobs bring along lie, in pieces.
 const prefixPacks = "packs/"
 
-// packDays is how long a piece stays after it was written. It is Keep of pkg/pack/depot, which counts on it.
+// packDays is how long a piece stays after it was written. It is Keep of internal/pack/depot, which counts on it.
 const packDays = 30
 
 func packRule() *awss3.LifecycleRule {

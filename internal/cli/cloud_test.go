@@ -19,11 +19,11 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit/lambdakit"
 	"github.com/tradewind-broker/tradewind/internal/emulator/lambdacloud"
+	"github.com/tradewind-broker/tradewind/internal/host"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
-	"github.com/tradewind-broker/tradewind/pkg/cloud/lambda"
-	"github.com/tradewind-broker/tradewind/pkg/host"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/lambdalabs"
 )
 
 // cloudProgram is a program beside an emulated account of Lambda's cloud, whose key lies in a file.
@@ -111,7 +111,7 @@ func launchOne(t *testing.T, p *program, keyFile string) (id string) {
 		t.Fatal(err)
 	}
 	url := strings.TrimPrefix(p.environ[len(p.environ)-1], lambdakit.EnvURL+"=")
-	c := lambda.New(lambda.Config{Deployment: name, Endpoint: url, Key: lambda.KeyFile(keyFile), Agents: driver.Agents{"": strings.Repeat("a", 64)}})
+	c := lambdalabs.New(lambdalabs.Config{Deployment: name, Endpoint: url, Key: lambdalabs.KeyFile(keyFile), Agents: driver.Agents{"": strings.Repeat("a", 64)}})
 	machines, err := c.Launch(t.Context(), cloud.LaunchSpec{Cluster: "c", Nodes: 1,
 		Offer:     apitypes.Offer{Cloud: "lambda", Region: "us-east-1", InstanceType: "gpu_1x_a10"},
 		Bootstrap: cloud.Bootstrap{Endpoint: "https://broker.example", Tokens: []string{"t"}}})

@@ -8,7 +8,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/progress"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/internal/localfiles"
-	"github.com/tradewind-broker/tradewind/pkg/pack"
+	"github.com/tradewind-broker/tradewind/internal/pack"
 )
 
 // packCode packs what a job brings along and uploads what its broker lacks. The first interrupt ends it.

@@ -10,9 +10,9 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
-	"github.com/tradewind-broker/tradewind/pkg/api"
+	"github.com/tradewind-broker/tradewind/internal/api"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
 // TestCommands runs the command lines of testdata/commands and compares what they print and how they exit.

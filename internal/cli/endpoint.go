@@ -9,8 +9,8 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/cli/clouds"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
+	"github.com/tradewind-broker/tradewind/internal/host"
 	"github.com/tradewind-broker/tradewind/pkg/client"
-	"github.com/tradewind-broker/tradewind/pkg/host"
 )
 
 // brokerFlags adds the flags that say which broker is meant: the one of a state folder here, or one elsewhere.

@@ -16,9 +16,9 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/tesproxy"
+	"github.com/tradewind-broker/tradewind/internal/host"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/client"
-	"github.com/tradewind-broker/tradewind/pkg/host"
 )
 
 // elsewhere is a broker behind a gateway that notes how requests are authorised.

@@ -7,10 +7,10 @@ import (
 	"strings"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
+	"github.com/tradewind-broker/tradewind/internal/host"
 	"github.com/tradewind-broker/tradewind/internal/kubeapi"
 	"github.com/tradewind-broker/tradewind/internal/kubedeploy"
 	"github.com/tradewind-broker/tradewind/pkg/client"
-	"github.com/tradewind-broker/tradewind/pkg/host"
 )
 
 // kubernetesScheme is that of an endpoint which is a deployment in a cluster: kubernetes://CONTEXT/NAMESPACE.

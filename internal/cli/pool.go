@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tradewind-broker/tradewind/internal/atomicfile"
+	"github.com/tradewind-broker/tradewind/internal/base/files"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
@@ -255,7 +255,7 @@ func writeSecret(file, secret string) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil { //nolint:gosec // the user's own folder
 		return err
 	}
-	return atomicfile.Write(file, 0o600, []byte(secret+"\n"))
+	return files.Write(file, 0o600, []byte(secret+"\n"))
 }
 
 // keepPool leaves what no flag is about as it was.

@@ -17,12 +17,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tradewind-broker/tradewind/internal/agent/pool"
+	"github.com/tradewind-broker/tradewind/internal/agent/proc"
+	"github.com/tradewind-broker/tradewind/internal/agent/token"
+	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
-	"github.com/tradewind-broker/tradewind/pkg/agent/pool"
-	"github.com/tradewind-broker/tradewind/pkg/agent/proc"
-	"github.com/tradewind-broker/tradewind/pkg/agent/token"
-	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/accel"
 )
 

@@ -15,8 +15,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/planning"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit/kits"
+	"github.com/tradewind-broker/tradewind/internal/host"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
-	"github.com/tradewind-broker/tradewind/pkg/host"
 )
 
 // silent is a kit of a cloud that does not answer.

@@ -3,10 +3,10 @@ package cli
 import (
 	"context"
 
+	"github.com/tradewind-broker/tradewind/internal/api"
 	"github.com/tradewind-broker/tradewind/internal/cli/clouds"
 	"github.com/tradewind-broker/tradewind/internal/cli/dashboard"
 	"github.com/tradewind-broker/tradewind/internal/cli/planning"
-	"github.com/tradewind-broker/tradewind/pkg/api"
 )
 
 // shown is how the command dashboard finds its broker, and plans beside it.

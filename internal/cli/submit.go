@@ -9,7 +9,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/jobfile"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
-	"github.com/tradewind-broker/tradewind/pkg/pack"
+	"github.com/tradewind-broker/tradewind/internal/pack"
 )
 
 func (a *app) submitCommand() *cobra.Command {

@@ -10,14 +10,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tradewind-broker/tradewind/internal/base/clock"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/loopback"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
+	"github.com/tradewind-broker/tradewind/internal/host"
 	"github.com/tradewind-broker/tradewind/internal/kubeapi"
 	"github.com/tradewind-broker/tradewind/internal/kubedeploy"
 	"github.com/tradewind-broker/tradewind/internal/kubejobs"
-	"github.com/tradewind-broker/tradewind/pkg/clock"
-	"github.com/tradewind-broker/tradewind/pkg/host"
 )
 
 func (a *app) upCommand() *cobra.Command {

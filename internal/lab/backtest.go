@@ -16,7 +16,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/jobfile"
 	"github.com/tradewind-broker/tradewind/internal/cli/prices"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
-	"github.com/tradewind-broker/tradewind/pkg/bidding/backtest"
+	"github.com/tradewind-broker/tradewind/internal/lab/backtest"
 	"github.com/tradewind-broker/tradewind/pkg/market"
 )
 

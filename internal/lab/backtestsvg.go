@@ -4,8 +4,8 @@ import (
 	"math"
 	"strconv"
 
-	"github.com/tradewind-broker/tradewind/internal/chart"
-	"github.com/tradewind-broker/tradewind/pkg/bidding/backtest"
+	"github.com/tradewind-broker/tradewind/internal/base/chart"
+	"github.com/tradewind-broker/tradewind/internal/lab/backtest"
 )
 
 // backtestSVG draws the cost of each policy as a share of on demand: by deadline where there are several, else side by

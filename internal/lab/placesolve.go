@@ -9,10 +9,10 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
+	"github.com/tradewind-broker/tradewind/internal/lab/tianchi"
 	"github.com/tradewind-broker/tradewind/pkg/placement"
 	"github.com/tradewind-broker/tradewind/pkg/placement/baseline"
 	"github.com/tradewind-broker/tradewind/pkg/placement/pack"
-	"github.com/tradewind-broker/tradewind/pkg/placement/tianchi"
 )
 
 // What can place.

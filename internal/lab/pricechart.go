@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/internal/chart"
+	"github.com/tradewind-broker/tradewind/internal/base/chart"
 	"github.com/tradewind-broker/tradewind/pkg/market"
 )
 

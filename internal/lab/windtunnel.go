@@ -10,11 +10,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tradewind-broker/tradewind/internal/chart"
+	"github.com/tradewind-broker/tradewind/internal/base/chart"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
+	"github.com/tradewind-broker/tradewind/internal/lab/windtunnel"
 	"github.com/tradewind-broker/tradewind/pkg/parsync"
-	"github.com/tradewind-broker/tradewind/pkg/parsync/windtunnel"
 )
 
 // windtunnelOptions are the flags of windtunnel.

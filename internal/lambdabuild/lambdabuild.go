@@ -29,13 +29,13 @@ func small() (flags []string) {
 		flags = append(flags, "-gcflags="+pattern+"=-l")
 	}
 	for _, pattern := range []string{
-		module + "events/...", module + "pkg/bidding/...", module + "pkg/broker/...", module + "pkg/market/...",
+		module + "events/...", module + "pkg/bidding/...", module + "internal/broker/...", module + "pkg/market/...",
 		module + "pkg/optimizer/...", module + "pkg/scheduler/...", module + "pkg/store/...",
 		"github.com/go-json-experiment/...",
 	} {
 		flags = append(flags, "-gcflags="+pattern+"=")
 	}
-	for _, pattern := range []string{module + "pkg/broker/history/...", module + "pkg/broker/view/..."} {
+	for _, pattern := range []string{module + "internal/broker/history/...", module + "internal/broker/view/..."} {
 		flags = append(flags, "-gcflags="+pattern+"=-l") // what is shown to people
 	}
 	return flags

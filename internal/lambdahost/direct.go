@@ -9,7 +9,7 @@ import (
 	awsevents "github.com/aws/aws-lambda-go/events"
 
 	"github.com/tradewind-broker/tradewind/events"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
 )
 
 // HandleDoor is for a function that EventBridge invokes directly as well as by its queue: by a schedule, or because

@@ -7,7 +7,7 @@ import (
 	awsevents "github.com/aws/aws-lambda-go/events"
 
 	"github.com/tradewind-broker/tradewind/events"
-	"github.com/tradewind-broker/tradewind/pkg/broker/outbox"
+	"github.com/tradewind-broker/tradewind/internal/broker/outbox"
 	"github.com/tradewind-broker/tradewind/pkg/store/dynamo"
 )
 

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tradewind-broker/tradewind/internal/fault"
+	"github.com/tradewind-broker/tradewind/internal/base/fault"
 )
 
 // Amount is a size of some capacity, or of the demand for it, in all units. A field is 0 if the capacity is not

@@ -2,5 +2,5 @@
 // server, the client and openapi.json share them. Their JSON is the API's contract: fields are added, never renamed.
 //
 // Some are also stored as they are shown ([Queue], [Attempt], [Block]). What the broker does with them is in its own
-// packages; methods here only read and add up. What agents send is in pkg/agent/wire.
+// packages; methods here only read and add up. What agents send is in internal/agent/wire.
 package apitypes

@@ -1,8 +1,8 @@
 package apitypes
 
 import (
+	"github.com/tradewind-broker/tradewind/internal/pack"
 	"github.com/tradewind-broker/tradewind/pkg/grant"
-	"github.com/tradewind-broker/tradewind/pkg/pack"
 )
 
 // MissingPath is where a client asks which pieces of a pack to upload.

@@ -8,8 +8,8 @@ import (
 	"slices"
 
 	"github.com/tradewind-broker/tradewind/internal/localfiles"
+	"github.com/tradewind-broker/tradewind/internal/pack"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
-	"github.com/tradewind-broker/tradewind/pkg/pack"
 )
 
 // errNoJob is for who went on without a look at what Builder.Job said.

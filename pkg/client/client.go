@@ -16,8 +16,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/host/running"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
-	"github.com/tradewind-broker/tradewind/pkg/host/running"
 )
 
 // ErrUnreachable says that nobody answers at the broker's URL. It wraps the cause.

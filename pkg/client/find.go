@@ -13,7 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/smithy-go/logging"
 
-	"github.com/tradewind-broker/tradewind/pkg/host/running"
+	"github.com/tradewind-broker/tradewind/internal/host/running"
 )
 
 // Environment that says which broker is meant, for the command line too.

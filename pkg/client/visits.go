@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/tunnel"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
-	"github.com/tradewind-broker/tradewind/pkg/tunnel"
 )
 
 // Visiting is where somebody wants to be, and what for.

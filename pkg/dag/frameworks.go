@@ -3,7 +3,7 @@ package dag
 import (
 	"strings"
 
-	"github.com/tradewind-broker/tradewind/internal/fault"
+	"github.com/tradewind-broker/tradewind/internal/base/fault"
 )
 
 // Framework is a framework for programs on several machines. Each framework expects the addresses of the other

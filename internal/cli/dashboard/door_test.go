@@ -14,11 +14,11 @@ import (
 
 	awsevents "github.com/aws/aws-lambda-go/events"
 
+	"github.com/tradewind-broker/tradewind/internal/api"
+	"github.com/tradewind-broker/tradewind/internal/api/apitest"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/cli/dashboard"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/gateway"
-	"github.com/tradewind-broker/tradewind/pkg/api"
-	"github.com/tradewind-broker/tradewind/pkg/api/apitest"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/client"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/web"

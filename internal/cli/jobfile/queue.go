@@ -3,9 +3,9 @@ package jobfile
 import (
 	"context"
 
-	"github.com/tradewind-broker/tradewind/internal/fault"
+	"github.com/tradewind-broker/tradewind/internal/base/fault"
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
 // DoubtQueue says that a queue is new where one that is there has nearly its name, and is empty otherwise: queues are

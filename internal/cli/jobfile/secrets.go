@@ -11,8 +11,8 @@ import (
 	"golang.org/x/term"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
+	"github.com/tradewind-broker/tradewind/internal/secret"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
-	"github.com/tradewind-broker/tradewind/pkg/secret"
 )
 
 // Secrets are the flags that give the secrets of a job. None of them takes a value itself: command lines are for

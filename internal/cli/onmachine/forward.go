@@ -7,8 +7,8 @@ import (
 	"net"
 	"sync"
 
+	"github.com/tradewind-broker/tradewind/internal/tunnel"
 	"github.com/tradewind-broker/tradewind/pkg/client"
-	"github.com/tradewind-broker/tradewind/pkg/tunnel"
 )
 
 // Forward connects whoever connects to a listener here to a port of the machine, until ctx ends.

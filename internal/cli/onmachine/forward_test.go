@@ -12,13 +12,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/pkg/agent/beside"
-	"github.com/tradewind-broker/tradewind/pkg/agent/proc"
-	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/internal/agent/proc"
+	"github.com/tradewind-broker/tradewind/internal/agent/visit"
+	"github.com/tradewind-broker/tradewind/internal/agent/wire"
+	"github.com/tradewind-broker/tradewind/internal/tunnel/relay"
+	"github.com/tradewind-broker/tradewind/internal/tunnel/tunneltest"
 	"github.com/tradewind-broker/tradewind/pkg/client"
 	"github.com/tradewind-broker/tradewind/pkg/store/mem"
-	"github.com/tradewind-broker/tradewind/pkg/tunnel/relay"
-	"github.com/tradewind-broker/tradewind/pkg/tunnel/tunneltest"
 )
 
 func TestMain(m *testing.M) {
@@ -37,8 +37,8 @@ func visited(t *testing.T) *client.Client {
 		if err := json.NewDecoder(q.Body).Decode(&v); err != nil {
 			t.Error(err)
 		}
-		go beside.Serve(ctx, tunneltest.Calls{Relay: r, Out: "down", In: "up"},
-			wire.Visit{Number: 1, Kind: string(v.Kind), Port: v.Port}, beside.Place{Grace: time.Second})
+		go visit.Serve(ctx, tunneltest.Calls{Relay: r, Out: "down", In: "up"},
+			wire.Visit{Number: 1, Kind: string(v.Kind), Port: v.Port}, visit.Place{Grace: time.Second})
 		w.WriteHeader(http.StatusCreated)
 		_, _ = io.WriteString(w, `{"job":"j","attempt":"0.1","visit":1}`)
 	})

@@ -12,9 +12,9 @@ import (
 	"github.com/hashicorp/yamux"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
+	"github.com/tradewind-broker/tradewind/internal/tunnel"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
 	"github.com/tradewind-broker/tradewind/pkg/client"
-	"github.com/tradewind-broker/tradewind/pkg/tunnel"
 )
 
 // Asked is what is asked of a broker.

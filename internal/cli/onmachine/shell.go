@@ -10,8 +10,8 @@ import (
 	"golang.org/x/term"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
+	"github.com/tradewind-broker/tradewind/internal/tunnel"
 	"github.com/tradewind-broker/tradewind/pkg/client"
-	"github.com/tradewind-broker/tradewind/pkg/tunnel"
 )
 
 // Shell opens a terminal on the machine, with a shell or a command, and returns its exit code. The terminal here is

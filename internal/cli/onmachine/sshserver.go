@@ -12,8 +12,8 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"github.com/tradewind-broker/tradewind/internal/tunnel"
 	"github.com/tradewind-broker/tradewind/pkg/client"
-	"github.com/tradewind-broker/tradewind/pkg/tunnel"
 )
 
 // sshServer is the server's side of SSH, on this computer, for the one client that has started it (ProxyCommand in

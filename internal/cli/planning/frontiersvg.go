@@ -6,7 +6,7 @@ import (
 	"math"
 	"strings"
 
-	"github.com/tradewind-broker/tradewind/internal/chart"
+	"github.com/tradewind-broker/tradewind/internal/base/chart"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 )
 

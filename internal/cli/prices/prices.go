@@ -15,7 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tradewind-broker/tradewind/internal/atomicfile"
+	"github.com/tradewind-broker/tradewind/internal/base/files"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/pkg/market"
@@ -130,7 +130,7 @@ func WriteImported(state string, markets []*market.Market) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return err
 	}
-	return atomicfile.Fill(file, 0o600, func(w io.Writer) error {
+	return files.Fill(file, 0o600, func(w io.Writer) error {
 		z := gzip.NewWriter(w)
 		return errors.Join(market.WriteQuotes(z, markets), z.Close())
 	})

@@ -3,8 +3,8 @@ package progress
 import (
 	"strings"
 
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
 // Glyphs are the signs a view is made of.

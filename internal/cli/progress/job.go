@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
 // The states of a task that TaskView.State may have beside the broker's own.

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/broker/record"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/pkg/apitypes"
-	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
 // tasks is the table of tasks in at most room lines: all of them, or, where they are too many, how many are in each

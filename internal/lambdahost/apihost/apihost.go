@@ -1,4 +1,4 @@
-// Package apihost serves pkg/api as the Lambda function api.
+// Package apihost serves internal/api as the Lambda function api.
 package apihost
 
 import (
@@ -14,21 +14,21 @@ import (
 
 	awsevents "github.com/aws/aws-lambda-go/events"
 
+	"github.com/tradewind-broker/tradewind/internal/agent/wire"
+	"github.com/tradewind-broker/tradewind/internal/api"
+	"github.com/tradewind-broker/tradewind/internal/broker"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/far"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/gateway"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/keys"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/logs"
-	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
-	"github.com/tradewind-broker/tradewind/pkg/api"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/internal/pack/depot"
+	"github.com/tradewind-broker/tradewind/internal/tunnel/relay"
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 	"github.com/tradewind-broker/tradewind/pkg/identity"
 	"github.com/tradewind-broker/tradewind/pkg/identity/awsid"
 	"github.com/tradewind-broker/tradewind/pkg/identity/azureid"
 	"github.com/tradewind-broker/tradewind/pkg/identity/googleid"
-	"github.com/tradewind-broker/tradewind/pkg/pack/depot"
-	"github.com/tradewind-broker/tradewind/pkg/tunnel/relay"
 )
 
 // Name of the function.

@@ -17,10 +17,10 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/base"
+	secrets "github.com/tradewind-broker/tradewind/internal/secret/remote"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/remote"
 	grants "github.com/tradewind-broker/tradewind/pkg/grant/remote"
-	secrets "github.com/tradewind-broker/tradewind/pkg/secret/remote"
 	"github.com/tradewind-broker/tradewind/pkg/store/dynamo"
 )
 

@@ -8,9 +8,9 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/far"
-	"github.com/tradewind-broker/tradewind/pkg/secret"
-	"github.com/tradewind-broker/tradewind/pkg/secret/awssecret"
-	"github.com/tradewind-broker/tradewind/pkg/secret/remote"
+	"github.com/tradewind-broker/tradewind/internal/secret"
+	"github.com/tradewind-broker/tradewind/internal/secret/awssecret"
+	"github.com/tradewind-broker/tradewind/internal/secret/remote"
 )
 
 // Open makes the ring of a deployment. A function makes one: it reads the parameter once.

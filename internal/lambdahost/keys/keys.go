@@ -21,8 +21,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 	"github.com/aws/aws-sdk-go-v2/service/ssm/types"
 
-	"github.com/tradewind-broker/tradewind/pkg/agent/token"
-	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/internal/agent/token"
+	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 )
 
 // SSM is what a Ring needs of *ssm.Client.

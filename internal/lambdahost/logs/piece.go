@@ -9,7 +9,7 @@ import (
 	"io"
 	"strconv"
 
-	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/internal/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 

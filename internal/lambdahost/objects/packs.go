@@ -12,9 +12,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
+	"github.com/tradewind-broker/tradewind/internal/pack"
+	"github.com/tradewind-broker/tradewind/internal/pack/depot"
 	"github.com/tradewind-broker/tradewind/pkg/grant/s3grant"
-	"github.com/tradewind-broker/tradewind/pkg/pack"
-	"github.com/tradewind-broker/tradewind/pkg/pack/depot"
 )
 
 // NewDepot is the depot in the work bucket. Pieces are uploaded to S3 itself, by URLs that are signed with the

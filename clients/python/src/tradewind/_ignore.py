@@ -1,4 +1,4 @@
-"""What is left out of a folder that is packed: the rules of pkg/pack, which are git's."""
+"""What is left out of a folder that is packed: the rules of internal/pack, which are git's."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def _rule(line: str) -> _Rule | None:
 
 def _regex(glob: str, cut: bool) -> str | None:
     """A pattern, of which /**/ was cut off, as a regular expression; None of one that can match nothing. Also where git
-    differs in what is hardly ever written, it says what pkg/pack does, so that a folder has one name."""
+    differs in what is hardly ever written, it says what internal/pack does, so that a folder has one name."""
     out: list[str] = []
     at, start = 0, True  # start: of a part between slashes
     while at < len(glob):

@@ -1,4 +1,4 @@
-"""Packs a folder or a file as pkg/pack does: pieces that are named by their content, and a list of what they make."""
+"""Packs a folder or a file as internal/pack does: pieces that are named by their content, and a list of what they make."""
 
 from __future__ import annotations
 

@@ -1,0 +1,278 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/base/clock"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/push"
+)
+
+// Serve works until ctx ends, then stops the machines and returns. What was under way goes on at the next start.
+func (h *Host) Serve(ctx context.Context) error {
+	TuneMemory()
+	defer h.hide()
+	server := h.api.Server()
+	if len(h.bought.pushes) > 0 {
+		server.Handler = push.Handler{Next: server.Handler, Clouds: h.bought.pushes, Log: h.log,
+			Tell: h.told}
+	}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(h.listen) }()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var wg sync.WaitGroup
+	if !h.opt.Passive {
+		wg.Go(func() { _ = h.engine.Run(ctx) })
+		wg.Go(func() { h.schedules(ctx) })
+		wg.Go(func() { h.ticks(ctx) })
+		if len(h.bought.refresh) > 0 && h.opt.Catalog == "" {
+			wg.Go(func() { h.refreshes(ctx) })
+		}
+		for _, watch := range h.bought.watches {
+			wg.Go(func() { watch(ctx, h.noticed) })
+		}
+		for _, pull := range h.bought.pulls {
+			wg.Go(func() { pull(ctx, h.told) })
+		}
+		wg.Go(func() { h.markTime(ctx) })
+		wg.Go(func() { h.sweepPacks(ctx) })
+		if h.policy != nil {
+			wg.Go(func() {
+				if err := h.policy.watch(ctx); err != nil {
+					h.log.Error("the policy is not watched", "err", err)
+				}
+			})
+		}
+		if h.folder != nil {
+			wg.Go(func() {
+				if err := h.folder.watch(ctx); err != nil {
+					h.log.Error("the DAG folder is not watched", "err", err)
+				}
+			})
+		}
+	}
+	var err error
+	select {
+	case <-ctx.Done():
+	case err = <-served:
+	}
+	cancel()
+	wg.Wait()
+	if !h.opt.Passive {
+		err = errors.Join(err, h.stopMachines())
+		h.removeBuckets()
+	}
+	stop, done := context.WithTimeout(context.Background(), shutdownWithin)
+	defer done()
+	if serr := server.Shutdown(stop); serr != nil {
+		err = errors.Join(err, server.Close())
+	}
+	if errors.Is(err, http.ErrServerClosed) {
+		err = nil
+	}
+	return err
+}
+
+// softMemory is where the collector starts to work harder, bytes; below it, it is called less often than by
+// default, since a broker makes much garbage and keeps little.
+const (
+	softMemory  = 256 << 20
+	lazyCollect = 400 // per cent, as GOGC
+)
+
+// TuneMemory sets the collector for a process that is a broker, as far as its environment does not.
+func TuneMemory() {
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(softMemory)
+	}
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(lazyCollect)
+	}
+}
+
+const shutdownWithin = 3 * time.Second
+
+// How long the machines may take to be terminated: those of this computer, and bought ones.
+const (
+	stopWithin       = time.Minute
+	stopBoughtWithin = 5 * time.Minute
+)
+
+// stopMachines terminates what still runs, on this computer and where machines were bought: nobody may start this host
+// again. The records stay: the next start finds the machines gone and runs their tasks again from the last checkpoint.
+func (h *Host) stopMachines() error {
+	within := stopWithin
+	if len(h.bought.clouds) > 0 {
+		within = stopBoughtWithin
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), within)
+	defer cancel()
+	err := h.endAll(ctx)
+	again := err != nil && len(h.bought.clouds) > 0 // a cloud that is away may be back
+	for _, c := range h.bought.clouds {
+		if a, ok := c.(*afar); ok && a.brokenOff() {
+			again = true // what it bought may not be listed yet
+		}
+	}
+	if again {
+		if perr := clock.Pause(ctx, listedWithin); perr == nil {
+			err = h.endAll(ctx)
+		}
+	}
+	if err == nil && len(h.bought.clouds) > 0 {
+		err = h.unclaim()
+	}
+	return err
+}
+
+// listedWithin is how long clouds may take to list what a launch has bought that was broken off.
+const listedWithin = 30 * time.Second
+
+// endAll terminates all that is listed, and where a cloud gives no list, what the records have of it.
+func (h *Host) endAll(ctx context.Context) error {
+	var group errgroup.Group
+	group.SetLimit(16)
+	var errs []error
+	for name, c := range h.clouds {
+		list, err := c.Machines(ctx, "")
+		if err != nil {
+			errs = append(errs, fmt.Errorf("machines of %s may still run: %w", name, err))
+			list = h.recorded(ctx, name)
+		}
+		clusters := map[string]bool{}
+		for _, m := range list {
+			if m.State != cloud.Terminated && !clusters[m.Cluster] {
+				clusters[m.Cluster] = true
+				group.Go(func() error { return c.Terminate(ctx, m.Cluster) })
+			}
+		}
+	}
+	return errors.Join(append(errs, group.Wait())...)
+}
+
+// recorded are the clusters of a cloud that were not given back, each as one machine.
+func (h *Host) recorded(ctx context.Context, name string) (machines []cloud.Machine) {
+	clusters, err := h.broker.Views.Clusters(ctx)
+	for _, cl := range clusters {
+		if cl.Offer.Cloud == name {
+			machines = append(machines, cloud.Machine{Cluster: cl.ID})
+		}
+	}
+	if err != nil {
+		h.log.Warn("what still runs is not known", "cloud", name, "err", err)
+	}
+	return machines
+}
+
+// These are wall time: how soon something left half done is found.
+const (
+	reconcileEvery = 5 * time.Second
+	// clouds that are asked over a network, and that count how often
+	reconcileBoughtEvery = 15 * time.Second
+	// A broker that was away, or whose computer slept, for longer than the first has agents be heard for as long as the
+	// second before anything is given up as silent: they call twice a minute, and keep trying while it is away.
+	awayAfter  = time.Minute
+	hearWithin = 45 * time.Second
+)
+
+// hold is how long reconcile waits after a time in which nobody could have heard of machines that were bought.
+func hold(away time.Duration, bought bool) time.Duration {
+	if !bought || away <= awayAfter {
+		return 0
+	}
+	return hearWithin
+}
+
+// schedules sends the events that a clock sends; the first one at once, for what a crash left.
+func (h *Host) schedules(ctx context.Context) {
+	every := reconcileEvery
+	if len(h.bought.clouds) > 0 {
+		every = reconcileBoughtEvery
+	}
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	last := h.worked
+	for {
+		// The wall's clock goes on while a computer sleeps, the monotonic one does not.
+		now := time.Now().Round(0)
+		if !last.IsZero() {
+			if err := clock.Pause(ctx, hold(now.Sub(last), len(h.bought.clouds) > 0)); err != nil {
+				return
+			}
+		}
+		last = time.Now().Round(0)
+		id := "reconcile-" + h.clock.Now().UTC().Format(time.RFC3339Nano)
+		if err := h.broker.Functions.Emit(ctx, "tradewind/schedule", id, events.BrokerReconcile{}); err != nil &&
+			ctx.Err() == nil {
+			h.log.Warn("schedule", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// markTime notes where virtual time stands, now and then and at the end.
+func (h *Host) markTime(ctx context.Context) {
+	ticker := time.NewTicker(markEvery)
+	defer ticker.Stop()
+	mark := func() {
+		if err := h.state.writeJSON("clock.json", clockMark{Virtual: h.clock.Now(), Wall: time.Now()}); err != nil {
+			h.log.Warn("clock", "err", err)
+		}
+	}
+	for {
+		mark()
+		select {
+		case <-ctx.Done():
+			mark()
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// Close frees the state folder.
+func (h *Host) Close() error {
+	h.hide()
+	var errs []error
+	if h.api != nil {
+		h.api.Close()
+	}
+	if h.listen != nil {
+		if err := h.listen.Close(); !errors.Is(err, net.ErrClosed) {
+			errs = append(errs, err)
+		}
+	}
+	if h.machines != nil {
+		errs = append(errs, h.machines.Close())
+	}
+	if h.packs != nil {
+		errs = append(errs, h.packs.Close())
+	}
+	if h.objects != nil {
+		errs = append(errs, h.objects.Close())
+	}
+	errs = append(errs, h.traces.Close())
+	if h.bus != nil {
+		errs = append(errs, h.bus.Close())
+	}
+	if h.file != nil {
+		errs = append(errs, h.file.Close())
+	}
+	return errors.Join(errs...)
+}
